@@ -52,7 +52,7 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 	counts := c.members()
 	c.missing()
 	c.sumUp(counts)
-	c.status.Members = fmt.Sprintf("%d/%d", wellOf(c.status), len(c.status.PlacementStatuses))
+	c.status.Members = fmt.Sprintf("%d/%d", readyMembers(c.status), len(c.status.PlacementStatuses))
 	c.summarize()
 	return c.status
 }
@@ -64,14 +64,14 @@ type computation struct {
 	old, status *placementv1beta1.PlacementStatus
 }
 
-// tally counts members by stage and by the status of the stage's condition.
-type tally map[string]map[metav1.ConditionStatus]int
+// statusCounts counts members by stage and by the status of the stage's condition.
+type statusCounts map[string]map[metav1.ConditionStatus]int
 
-func (t tally) count(kind string, status metav1.ConditionStatus) {
-	if t[kind] == nil {
-		t[kind] = map[metav1.ConditionStatus]int{}
+func (s statusCounts) count(kind string, status metav1.ConditionStatus) {
+	if s[kind] == nil {
+		s[kind] = map[metav1.ConditionStatus]int{}
 	}
-	t[kind][status]++
+	s[kind][status]++
 }
 
 func (c *computation) set(kind string, condition metav1.Condition) {
@@ -116,7 +116,7 @@ func (c *computation) scheduled() bool {
 }
 
 // members appends the placement's status on each selected member.
-func (c *computation) members() tally {
+func (c *computation) members() statusCounts {
 	bindings := make(map[string]placementv1beta1.BindingObject, len(c.Bindings))
 	for _, b := range c.Bindings {
 		if b.GetDeletionTimestamp() == nil && b.GetSpec().SchedulingPolicySnapshotName == c.Policy.GetName() {
@@ -127,7 +127,7 @@ func (c *computation) members() tally {
 	for _, member := range c.old.PlacementStatuses {
 		before[member.ClusterName] = member.Conditions
 	}
-	counts := tally{}
+	counts := statusCounts{}
 	for _, d := range c.selected(bindings) {
 		m := &member{computation: c, old: before[d.ClusterName], counts: counts}
 		m.status.ClusterName = d.ClusterName
@@ -197,7 +197,7 @@ func keepTimes(conditions, before []metav1.Condition) {
 }
 
 // sumUp sets the conditions of the placement as a whole.
-func (c *computation) sumUp(counts tally) {
+func (c *computation) sumUp(counts statusCounts) {
 	var set []stage
 	for _, s := range c.stages {
 		if len(counts[s.kind]) == 0 {

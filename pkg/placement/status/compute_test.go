@@ -59,7 +59,7 @@ func bound(member string, conditions ...string) *placementv1beta1.ClusterResourc
 	return b
 }
 
-var wellOff = []string{
+var allReady = []string{
 	"RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified", "WorkSynchronized=True/AllWorkSynced",
 	"Applied=True/AllWorkHaveBeenApplied", "Available=True/AllWorkAreAvailable",
 }
@@ -91,10 +91,10 @@ func TestCompute_ExternalRolloutUsesCommonSnapshot(t *testing.T) {
 		want     []string
 	}{
 		"no member has a snapshot":         {[]*placementv1beta1.ClusterResourceBinding{on(bound("a"), ""), on(bound("b"), "")}, "", unknown},
-		"members have different snapshots": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b", wellOff...), "p-1-snapshot")}, "", unknown},
-		"one member has no snapshot":       {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), on(bound("b"), "")}, "", unknown},
-		"one member has no conditions":     {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b")}, "p-2-snapshot", unknown},
-		"all members have the same snapshot": {[]*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)}, "p-2-snapshot", []string{
+		"members have different snapshots": {[]*placementv1beta1.ClusterResourceBinding{bound("a", allReady...), on(bound("b", allReady...), "p-1-snapshot")}, "", unknown},
+		"one member has no snapshot":       {[]*placementv1beta1.ClusterResourceBinding{bound("a", allReady...), on(bound("b"), "")}, "", unknown},
+		"one member has no conditions":     {[]*placementv1beta1.ClusterResourceBinding{bound("a", allReady...), bound("b")}, "p-2-snapshot", unknown},
+		"all members have the same snapshot": {[]*placementv1beta1.ClusterResourceBinding{bound("a", allReady...), bound("b", allReady...)}, "p-2-snapshot", []string{
 			"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 			"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"}},
 	}
@@ -115,7 +115,7 @@ func TestCompute_ExternalRolloutUsesCommonSnapshot(t *testing.T) {
 }
 
 func TestCompute_CountsReadyMembers(t *testing.T) {
-	failed := append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
+	failed := append(append([]string(nil), allReady[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
 	fixed := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b", "c"}}
 	})
@@ -124,8 +124,8 @@ func TestCompute_CountsReadyMembers(t *testing.T) {
 		bindings []placementv1beta1.BindingObject
 		want     string
 	}{
-		"one failed and one is missing": {decided("a", "b", "!c"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", failed...)}, "1/3"},
-		"one member has no conditions":  {decided("a", "b"), []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b")}, "1/2"},
+		"one failed and one is missing": {decided("a", "b", "!c"), []placementv1beta1.BindingObject{bound("a", allReady...), bound("b", failed...)}, "1/3"},
+		"one member has no conditions":  {decided("a", "b"), []placementv1beta1.BindingObject{bound("a", allReady...), bound("b")}, "1/2"},
 		"no member selected":            {decided(), nil, "0/0"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestCompute_CountsReadyMembers(t *testing.T) {
 
 func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 	something := []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
-	failed := append(slices.Clone(wellOff[:3]), "Applied=False/NotAllWorkHaveBeenApplied")
-	pending := slices.Clone(wellOff[:3])
+	failed := append(slices.Clone(allReady[:3]), "Applied=False/NotAllWorkHaveBeenApplied")
+	pending := slices.Clone(allReady[:3])
 	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
 	}
@@ -157,8 +157,8 @@ func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 		// message is the beginning of the message.
 		message string
 	}{
-		"all ready": {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff...)}, "True", "", ""},
-		"empty selection, all conditions True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", wellOff...)},
+		"all ready": {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", allReady...)}, "True", "", ""},
+		"empty selection, all conditions True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", allReady...)},
 			"True", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
 		"empty selection, no member": {nil, decided(), nil, nil, "", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
 		"failed apply": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("a", failed...), bound("b", failed...)},
@@ -167,7 +167,7 @@ func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 			[]placementv1beta1.BindingObject{bound("a", pending...), bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
 		"missing binding does not hide a failure": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("b", failed...)}, "Unknown", "ApplyFailed", `on member "b", `},
 		"in flight":           {nil, decided("a"), something, []placementv1beta1.BindingObject{bound("a", pending...)}, "Unknown", "ApplyPending", "Waiting for news"},
-		"strategy ReportDiff": {reportDiff, decided("a"), something, []placementv1beta1.BindingObject{bound("a", wellOff[:3]...)}, "", "DiffReportingPending", "Waiting for news"},
+		"strategy ReportDiff": {reportDiff, decided("a"), something, []placementv1beta1.BindingObject{bound("a", allReady[:3]...)}, "", "DiffReportingPending", "Waiting for news"},
 		"no decision yet":     {nil, &placementv1beta1.ClusterSchedulingPolicySnapshot{}, something, nil, "", "SchedulePending", "The scheduler has not handled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -193,10 +193,10 @@ func TestCompute(t *testing.T) {
 	}{
 		"all ready": {
 			policy:   decided("a", "b"),
-			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...), bound("b", wellOff...)},
+			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", allReady...), bound("b", allReady...)},
 			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 				"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"},
-			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...), "b": append([]string{"Scheduled=True/Scheduled"}, wellOff...)},
+			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, allReady...), "b": append([]string{"Scheduled=True/Scheduled"}, allReady...)},
 		},
 		"not decided yet": {
 			reason: "an answer to an older generation is none",
@@ -220,27 +220,27 @@ func TestCompute(t *testing.T) {
 		"Unknown outweighs False, and both end the list": {
 			policy: decided("a", "b", "c"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{
-				bound("a", wellOff...),
-				bound("b", append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")...),
-				bound("c", wellOff[:3]...),
+				bound("a", allReady...),
+				bound("b", append(append([]string(nil), allReady[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")...),
+				bound("c", allReady[:3]...),
 			},
 			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 				"WorkSynchronized=True/WorkSynchronized", "Applied=Unknown/ApplyPending"},
 			members: map[string][]string{
-				"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...),
-				"b": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied"),
-				"c": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "Applied=Unknown/ApplyPending"),
+				"a": append([]string{"Scheduled=True/Scheduled"}, allReady...),
+				"b": append(append([]string{"Scheduled=True/Scheduled"}, allReady[:3]...), "Applied=False/NotAllWorkHaveBeenApplied"),
+				"c": append(append([]string{"Scheduled=True/Scheduled"}, allReady[:3]...), "Applied=Unknown/ApplyPending"),
 			},
 		},
 		"condition of an older spec is unknown": {
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
-				b := bound("a", wellOff...)
+				b := bound("a", allReady...)
 				b.Status.Conditions[2].ObservedGeneration--
 				return b
 			}()},
 			want:    []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified", "WorkSynchronized=Unknown/WorkSynchronizedUnknown"},
-			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:2]...), "WorkSynchronized=Unknown/WorkSynchronizedUnknown")},
+			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, allReady[:2]...), "WorkSynchronized=Unknown/WorkSynchronizedUnknown")},
 		},
 		"member waits for the rollout": {
 			policy: decided("a"),
@@ -256,7 +256,7 @@ func TestCompute(t *testing.T) {
 			reason: "conditions of an older snapshot do not apply to the latest",
 			policy: decided("a"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{func() *placementv1beta1.ClusterResourceBinding {
-				b := bound("a", wellOff...)
+				b := bound("a", allReady...)
 				b.Spec.ResourceSnapshotName = "p-1-snapshot"
 				return b
 			}()},
@@ -268,18 +268,18 @@ func TestCompute(t *testing.T) {
 				p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
 			}),
 			policy:   decided("a", "!b"),
-			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", wellOff...)},
+			bindings: []*placementv1beta1.ClusterResourceBinding{bound("a", allReady...)},
 			want: []string{"Scheduled=False/SchedulingPolicyUnfulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 				"WorkSynchronized=True/WorkSynchronized", "Applied=True/ApplySucceeded", "Available=True/ResourceAvailable"},
-			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, wellOff...), "": {"Scheduled=False/ScheduleFailed"}},
+			members: map[string][]string{"a": append([]string{"Scheduled=True/Scheduled"}, allReady...), "": {"Scheduled=False/ScheduleFailed"}},
 		},
 		"strategy ReportDiff": {
 			placement: placementOf(reportDiff),
 			policy:    decided("a"),
-			bindings:  []*placementv1beta1.ClusterResourceBinding{bound("a", append(append([]string(nil), wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")...)},
+			bindings:  []*placementv1beta1.ClusterResourceBinding{bound("a", append(append([]string(nil), allReady[:3]...), "DiffReported=True/AllWorkHaveDiffReported")...)},
 			want: []string{"Scheduled=True/SchedulingPolicyFulfilled", "RolloutStarted=True/RolloutStarted", "Overridden=True/NoOverrideSpecified",
 				"WorkSynchronized=True/WorkSynchronized", "DiffReported=True/DiffReportingCompleted"},
-			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, wellOff[:3]...), "DiffReported=True/AllWorkHaveDiffReported")},
+			members: map[string][]string{"a": append(append([]string{"Scheduled=True/Scheduled"}, allReady[:3]...), "DiffReported=True/AllWorkHaveDiffReported")},
 		},
 		"outdated conditions are removed": {
 			placement: placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
@@ -292,12 +292,12 @@ func TestCompute(t *testing.T) {
 			policy: decided("a", "b"),
 			bindings: []*placementv1beta1.ClusterResourceBinding{
 				func() *placementv1beta1.ClusterResourceBinding {
-					b := bound("a", wellOff...)
+					b := bound("a", allReady...)
 					b.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 					return b
 				}(),
 				func() *placementv1beta1.ClusterResourceBinding {
-					b := bound("b", wellOff...)
+					b := bound("b", allReady...)
 					b.Spec.SchedulingPolicySnapshotName = "p-older"
 					return b
 				}(),
@@ -343,7 +343,7 @@ func TestCompute_IsDeterministic(t *testing.T) {
 		p.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"a", "b"}}
 	})
 	o := &Observed{Placement: placement, Policy: decided("a", "!b"), Snapshot: "p-2-snapshot", Index: "2",
-		Bindings: []placementv1beta1.BindingObject{bound("a", wellOff...)}}
+		Bindings: []placementv1beta1.BindingObject{bound("a", allReady...)}}
 	first := Compute(o)
 	age := func(conditions []metav1.Condition) {
 		for i := range conditions {
@@ -373,9 +373,9 @@ func TestCompute_CopiesDetails(t *testing.T) {
 		binding                 *placementv1beta1.ClusterResourceBinding
 		failed, drifted, diffed int
 	}{
-		"none before the apply":    {details(wellOff[:3]...), 0, 0, 0},
-		"all after a failed apply": {details(append(append([]string(nil), wellOff[:3]...), "Applied=False/x")...), 1, 1, 1},
-		"drifts without a failure": {details(wellOff...), 0, 1, 0},
+		"none before the apply":    {details(allReady[:3]...), 0, 0, 0},
+		"all after a failed apply": {details(append(append([]string(nil), allReady[:3]...), "Applied=False/x")...), 1, 1, 1},
+		"drifts without a failure": {details(allReady...), 0, 1, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -412,11 +412,11 @@ func TestCompute_WaitingRolloutNamesMember(t *testing.T) {
 		want   string
 	}{
 		"unavailable member": {
-			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", append(slices.Clone(wellOff[:4]), "Available=False/NotAllWorkAreAvailable")...)},
+			others: []placementv1beta1.BindingObject{bound("a", allReady...), bound("b", append(slices.Clone(allReady[:4]), "Available=False/NotAllWorkAreAvailable")...)},
 			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses; the first that is waited for is "b"`,
 		},
 		"no known member": {
-			others: []placementv1beta1.BindingObject{bound("a", wellOff...), bound("b", wellOff...)},
+			others: []placementv1beta1.BindingObject{bound("a", allReady...), bound("b", allReady...)},
 			want:   `The rollout strategy makes the resources wait on 1 cluster(s), see placementStatuses`,
 		},
 	} {

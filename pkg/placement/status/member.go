@@ -16,7 +16,7 @@ type member struct {
 	status placementv1beta1.PerClusterPlacementStatus
 	// old are the previous conditions.
 	old    []metav1.Condition
-	counts tally
+	counts statusCounts
 }
 
 func (m *member) set(kind string, condition metav1.Condition) {

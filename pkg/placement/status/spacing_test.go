@@ -83,12 +83,12 @@ func TestTells_StagesOfManyMembersAreNews(t *testing.T) {
 		p.Status = *status
 		return told == news
 	}
-	for n := range wellOff {
-		if !tell(wellOff[:n+1]...) {
-			t.Errorf("stage %s of all members is not news", wellOff[n])
+	for n := range allReady {
+		if !tell(allReady[:n+1]...) {
+			t.Errorf("stage %s of all members is not news", allReady[n])
 		}
-		if tell(wellOff[:n+1]...) {
-			t.Errorf("unchanged stage %s of all members is news", wellOff[n])
+		if tell(allReady[:n+1]...) {
+			t.Errorf("unchanged stage %s of all members is news", allReady[n])
 		}
 	}
 }
@@ -108,13 +108,13 @@ func TestTells_StartAndCompletionAreNews(t *testing.T) {
 	}{
 		{"nothing is decided", undecided, nil, news},
 		{"it is scheduled", decided("a"), nil, news},
-		{"the rollout has started", decided("a"), wellOff[:1], step},
-		{"the works are there", decided("a"), wellOff[:3], step},
-		{"it is applied", decided("a"), wellOff[:4], step},
-		{"it is available", decided("a"), wellOff, news},
-		{"it still is", decided("a"), wellOff, details},
-		{"it is not any more", decided("a"), wellOff[:4], step},
-		{"it is available again", decided("a"), wellOff, news},
+		{"the rollout has started", decided("a"), allReady[:1], step},
+		{"the works are there", decided("a"), allReady[:3], step},
+		{"it is applied", decided("a"), allReady[:4], step},
+		{"it is available", decided("a"), allReady, news},
+		{"it still is", decided("a"), allReady, details},
+		{"it is not any more", decided("a"), allReady[:4], step},
+		{"it is available again", decided("a"), allReady, news},
 		{"it cannot be scheduled any more", decided("!a"), nil, news},
 	}
 	p := placementOf(nil)

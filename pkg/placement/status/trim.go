@@ -41,7 +41,7 @@ func trim(placement placementv1beta1.PlacementObject, status *placementv1beta1.P
 	condition := metav1.Condition{
 		Type: placementv1beta1.ConditionStatusTrimmed, Status: metav1.ConditionTrue, ObservedGeneration: placement.GetGeneration(),
 		Reason:  placementv1beta1.ReasonStatusOversized,
-		Message: fmt.Sprintf("The placement is ready on %d of %d members. The status is too large for all details; see the bindings and the Works of a member for the rest", wellOf(status), members),
+		Message: fmt.Sprintf("The placement is ready on %d of %d members. The status is too large for all details; see the bindings and the Works of a member for the rest", readyMembers(status), members),
 	}
 	meta.SetStatusCondition(&status.Conditions, condition)
 	each(status, withoutDetails)
@@ -72,8 +72,8 @@ func bytesOf(status *placementv1beta1.PlacementStatus) int {
 	return len(text)
 }
 
-// wellOf counts the members without problems in an untrimmed status.
-func wellOf(status *placementv1beta1.PlacementStatus) int {
+// readyMembers counts the members without problems in an untrimmed status.
+func readyMembers(status *placementv1beta1.PlacementStatus) int {
 	count := 0
 	for i := range status.PlacementStatuses {
 		if well(&status.PlacementStatuses[i]) {

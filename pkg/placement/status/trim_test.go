@@ -28,9 +28,9 @@ func crowd(t *testing.T, n, failing int) (*placementv1beta1.ClusterResourcePlace
 		if i < objects.MaxDecisions {
 			names = append(names, name)
 		}
-		conditions := wellOff
+		conditions := allReady
 		if i < failing {
-			conditions = append(append([]string(nil), wellOff[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
+			conditions = append(append([]string(nil), allReady[:3]...), "Applied=False/NotAllWorkHaveBeenApplied")
 		}
 		b := bound(name, conditions...)
 		b.Spec.ClusterDecision = placementv1beta1.ClusterDecision{ClusterName: name, Selected: true, Reason: "because"}

@@ -23,7 +23,7 @@ func TestCompute_ShowsValuesOfKindsThatViewReads(t *testing.T) {
 		{"", "Secret", hidden}, {"example.org", "ConfigMap", hidden}, {"rbac.authorization.k8s.io", "Role", hidden}, {"example.org", "Vault", hidden},
 	} {
 		id := placementv1beta1.ResourceIdentifier{Group: tc.group, Version: "v1", Kind: tc.kind, Name: "x"}
-		b := bound("a", append(append([]string(nil), wellOff[:3]...), "Applied=False/x")...)
+		b := bound("a", append(append([]string(nil), allReady[:3]...), "Applied=False/x")...)
 		b.Status.DriftedPlacements = []placementv1beta1.DriftedResourcePlacement{{ResourceIdentifier: id, ObservedDrifts: fields}}
 		b.Status.DiffedPlacements = []placementv1beta1.DiffedResourcePlacement{{ResourceIdentifier: id, ObservedDiffs: fields}}
 		got := Compute(&Observed{Placement: placementOf(nil), Policy: decided("a"), Snapshot: "p-2-snapshot", Bindings: []placementv1beta1.BindingObject{b}})
