@@ -119,11 +119,11 @@ func (m *manifestBed) start(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	reached, err := engine.Reach(m.agentConfig)
+	reached, err := engine.NewMember(m.agentConfig)
 	if err != nil {
 		b.Fatal(err)
 	}
-	reconciler, err := manifestwork.New(manifestwork.Options{Cluster: manifestCluster, HubURL: m.hubConfig.Host, AgentID: "bench", Reached: reached})
+	reconciler, err := manifestwork.New(manifestwork.Options{Cluster: manifestCluster, HubURL: m.hubConfig.Host, AgentID: "bench", MemberAPI: reached})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -152,14 +152,14 @@ func (w *worksBed) start(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	reached, err := engine.Reach(w.memberConfig)
+	reached, err := engine.NewMember(w.memberConfig)
 	if err != nil {
 		b.Fatal(err)
 	}
 	if err := mgr.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		b.Fatal(err)
 	}
-	reconciler, err := apply.New(apply.Options{Member: worksMember, Reached: reached})
+	reconciler, err := apply.New(apply.Options{Member: worksMember, MemberAPI: reached})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -78,7 +78,7 @@ func (w *worksOnly) Origin() string { return w.hub.Host }
 
 // serveWorksOnly runs an agent that applies only ManifestWorks.
 func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
-	reached, err := engine.Reach(a.MemberREST)
+	reached, err := engine.NewMember(a.MemberREST)
 	if err != nil {
 		return err
 	}
@@ -143,9 +143,9 @@ func (a *agent) tryPrepareWorks(ctx context.Context, hub client.Client, cluster 
 
 func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached *engine.Member, url, cluster string, k keeping) error {
 	works, err := manifestwork.New(manifestwork.Options{
-		Cluster: cluster, HubURL: url, AgentID: a.Works.AgentID, Reached: reached,
-		House: []string{a.Member.Namespace, a.Accounts.Namespace}, RawFeedback: a.Works.RawFeedback, EvictionGrace: a.Works.EvictionGracePeriod.Duration,
-		Impersonate: a.Impersonates(), Holds: k.holds, Epochs: k.epochs, Effort: engine.Effort{Removal: a.Works.RemovalWait.Duration},
+		Cluster: cluster, HubURL: url, AgentID: a.Works.AgentID, MemberAPI: reached,
+		ReservedNamespaces: []string{a.Member.Namespace, a.Accounts.Namespace}, RawFeedback: a.Works.RawFeedback, EvictionGrace: a.Works.EvictionGracePeriod.Duration,
+		Impersonate: a.Impersonates(), Retention: k.holds, Epochs: k.epochs, Tuning: engine.Tuning{Removal: a.Works.RemovalWait.Duration},
 		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces,
 	})
 	if err != nil {

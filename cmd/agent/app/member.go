@@ -107,7 +107,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	if err != nil {
 		return err
 	}
-	reached, err := engine.Reach(a.MemberREST)
+	reached, err := engine.NewMember(a.MemberREST)
 	if err != nil {
 		return err
 	}
@@ -223,14 +223,14 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies the hub's Works. All families of works share reached.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *retention.Book) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *retention.Tracker) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
-		Member: member, HubName: a.Hub.Name, Reached: reached, NamespacedApplier: a.Works.NamespacedApplier,
-		House: []string{a.Member.Namespace, a.Accounts.Namespace}, Holds: holds, DeletesTakenOver: a.Works.DeleteTakenOver,
-		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces, Effort: engine.Effort{Removal: a.Works.RemovalWait.Duration},
+		Member: member, HubName: a.Hub.Name, MemberAPI: reached, NamespacedApplier: a.Works.NamespacedApplier,
+		ReservedNamespaces: []string{a.Member.Namespace, a.Accounts.Namespace}, Retention: holds, DeletesTakenOver: a.Works.DeleteTakenOver,
+		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces, Tuning: engine.Tuning{Removal: a.Works.RemovalWait.Duration},
 	})
 	if err != nil {
 		return err

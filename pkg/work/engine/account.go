@@ -59,13 +59,13 @@ func (m *Member) As(account Account) (dynamic.Interface, error) {
 	return client, nil
 }
 
-// Blame replaces the agent in messages about missing rights by the account that lacks them. cannot
+// NameAccount replaces the agent in messages about missing rights by the account that lacks them. cannot
 // is [Account.Cannot]; if it is empty, the agent itself lacks the right.
-func Blame(outcomes []Outcome, cannot string) {
+func NameAccount(results []ManifestResult, cannot string) {
 	if cannot == "" {
 		return
 	}
-	for _, out := range outcomes {
+	for _, out := range results {
 		if out.Refused != nil {
 			out.Refused.Message = strings.Replace(out.Refused.Message, AgentCannot, cannot, 1)
 		}

@@ -69,7 +69,7 @@ func folded(it Item, text []byte) []byte {
 // heldFields returns the fields, with values, that a manager owns by server-side apply. Of its
 // other writes only data counts, because a create also owns defaulted fields.
 func heldFields(object *unstructured.Unstructured, manager string) map[string]any {
-	held := map[string]any{}
+	retained := map[string]any{}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil || entry.APIVersion != object.GetAPIVersion() {
 			continue
@@ -82,13 +82,13 @@ func heldFields(object *unstructured.Unstructured, manager string) map[string]an
 			maps.DeleteFunc(fields, func(field string, _ any) bool { return field != "f:data" && field != "f:binaryData" })
 		}
 		if found, is := valueOf(fields, object.Object).(map[string]any); is && len(fields) > 0 {
-			join(held, found)
+			join(retained, found)
 		}
 	}
-	if metadata, has := held["metadata"].(map[string]any); has {
+	if metadata, has := retained["metadata"].(map[string]any); has {
 		delete(metadata, "ownerReferences") // no manifest has any
 	}
-	return held
+	return retained
 }
 
 // join merges the fields of more into all. A list of more replaces that of all: managers rarely
@@ -125,7 +125,7 @@ func valueOf(fields map[string]any, value any) any {
 	case []any:
 		part := []any{}
 		for _, item := range value {
-			if below, held := partOfItem(fields, item); held {
+			if below, retained := partOfItem(fields, item); retained {
 				part = append(part, below)
 			}
 		}

@@ -52,7 +52,7 @@ func (c Conditions) Removed(kind, reason string, against []string) {
 
 // WhyUnknown explains why the agent does not know whether the manifest is applied: a failed request
 // or a delayed correction.
-func (d *Dialect) WhyUnknown(out Outcome) string {
+func (d *Dialect) WhyUnknown(out ManifestResult) string {
 	if out.Err != nil {
 		return d.Explain(out.Err, out.Ref.GroupKind())
 	}

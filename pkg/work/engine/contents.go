@@ -57,32 +57,32 @@ func isContainer(kind schema.GroupKind) bool {
 // contentsOf lists the objects of a container that the removal does not cover. It stops at the
 // first resource with an object that keeps the container.
 func (e *Engine) contentsOf(ctx context.Context, p pruning, live *unstructured.Unstructured) (contents, error) {
-	look := looking{engine: e, pruning: p}
+	applyItems := inspection{engine: e, pruning: p}
 	if live.GetKind() != "Namespace" {
 		resource, served := definedResource(live)
 		if !served {
 			return contents{}, nil
 		}
-		err := look.through(ctx, resource, "")
-		return look.found, err
+		err := applyItems.through(ctx, resource, "")
+		return applyItems.found, err
 	}
-	look.inNamespace = true
+	applyItems.inNamespace = true
 	resources, unanswered, err := e.stored.namespaced(ctx)
 	if err != nil {
 		return contents{}, err
 	}
 	for _, group := range unanswered {
-		look.found.unknown = append(look.found.unknown, fmt.Sprintf("API group %q, which does not answer", group))
+		applyItems.found.unknown = append(applyItems.found.unknown, fmt.Sprintf("API group %q, which does not answer", group))
 	}
 	for _, resource := range resources {
-		if err := look.through(ctx, resource, live.GetName()); err != nil {
+		if err := applyItems.through(ctx, resource, live.GetName()); err != nil {
 			return contents{}, err
 		}
-		if len(look.found.others) > 0 {
+		if len(applyItems.found.others) > 0 {
 			break
 		}
 	}
-	return look.found, nil
+	return applyItems.found, nil
 }
 
 // definedResource returns the resource that a CustomResourceDefinition defines, in a served
@@ -102,8 +102,8 @@ func definedResource(definition *unstructured.Unstructured) (resourceKind, bool)
 	return resourceKind{}, false
 }
 
-// looking is the inspection of one container.
-type looking struct {
+// inspection is the inspection of one container.
+type inspection struct {
 	engine *Engine
 	pruning
 	// inNamespace is set when the container is a namespace: owners inside it are inspected on their
@@ -113,7 +113,7 @@ type looking struct {
 }
 
 // through inspects all objects of one resource.
-func (l *looking) through(ctx context.Context, resource resourceKind, namespace string) error {
+func (l *inspection) through(ctx context.Context, resource resourceKind, namespace string) error {
 	from := ""
 	for {
 		page, err := l.engine.stored.list(ctx, resource.GroupVersionResource, namespace, from)
@@ -130,7 +130,7 @@ func (l *looking) through(ctx context.Context, resource resourceKind, namespace 
 			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
 		for i := range page.Items {
-			if err := l.judge(ctx, resource, &page.Items[i]); err != nil {
+			if err := l.classify(ctx, resource, &page.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -140,29 +140,29 @@ func (l *looking) through(ctx context.Context, resource resourceKind, namespace 
 	}
 }
 
-// judge classifies one object.
-func (l *looking) judge(ctx context.Context, resource resourceKind, object *metav1.PartialObjectMetadata) error {
+// classify classifies one object.
+func (l *inspection) classify(ctx context.Context, resource resourceKind, object *metav1.PartialObjectMetadata) error {
 	key := manifest.Key{Group: resource.Group, Kind: resource.Kind, Namespace: object.Namespace, Name: object.Name}
 	if object.DeletionTimestamp != nil || isMadeByKubernetes(resource.GroupResource(), object) {
 		return nil
 	}
 	s := OwnershipOf(object.OwnerReferences, l.work.Record)
 	switch {
-	case s.Ours && l.work.Ending.IsZero() && !l.doomed[key]:
+	case s.Ours && l.work.Ending.IsZero() && !l.removing[key]:
 		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
 	case s.Ours:
 	case len(s.Works) > 0:
-		return l.judgeOfWork(ctx, key, s.Works)
+		return l.classifyOfWork(ctx, key, s.Works)
 	case len(s.Others) == 0:
 		l.found.others = append(l.found.others, key.String())
 	default:
-		l.judgeOwned(key, s.Others)
+		l.classifyOwned(key, s.Others)
 	}
 	return nil
 }
 
-// judgeOfWork classifies an object that other works own.
-func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []string) error {
+// classifyOfWork classifies an object that other works own.
+func (l *inspection) classifyOfWork(ctx context.Context, key manifest.Key, works []string) error {
 	claim := Wanted
 	for _, record := range works {
 		var err error
@@ -184,10 +184,10 @@ func (l *looking) judgeOfWork(ctx context.Context, key manifest.Key, works []str
 	return nil
 }
 
-// judgeOwned classifies an object whose owners are not works. An owner in the same namespace is
+// classifyOwned classifies an object whose owners are not works. An owner in the same namespace is
 // inspected itself, and the garbage collector deletes the object together with an owner that this
 // removal deletes.
-func (l *looking) judgeOwned(key manifest.Key, owners []metav1.OwnerReference) {
+func (l *inspection) classifyOwned(key manifest.Key, owners []metav1.OwnerReference) {
 	for _, owner := range owners {
 		if l.deletesDependents(owner.UID) || l.inNamespace && l.isNamespaced(owner) {
 			return
@@ -200,14 +200,14 @@ func (l *looking) judgeOwned(key manifest.Key, owners []metav1.OwnerReference) {
 	l.found.others = append(l.found.others, key.String())
 }
 
-// isWithin reports whether a deleted work has waited for less than patience.
-func (l *looking) isWithin(patience time.Duration) bool {
-	return !l.work.Ending.IsZero() && l.engine.clock.Since(l.work.Ending) < patience
+// isWithin reports whether a deleted work has waited for less than this time.
+func (l *inspection) isWithin(backoff time.Duration) bool {
+	return !l.work.Ending.IsZero() && l.engine.clock.Since(l.work.Ending) < backoff
 }
 
 // isNamespaced reports whether an owner is namespaced. If the member does not serve the kind of the
 // owner, no such owner can exist.
-func (l *looking) isNamespaced(owner metav1.OwnerReference) bool {
+func (l *inspection) isNamespaced(owner metav1.OwnerReference) bool {
 	version, err := schema.ParseGroupVersion(owner.APIVersion)
 	if err != nil {
 		return false

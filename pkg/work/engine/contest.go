@@ -57,7 +57,7 @@ func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string
 		if isLater(entry, writer) {
 			writer = entry
 		}
-		if isLater(entry, holder) && slices.ContainsFunc(fields, func(path string) bool { return holds(entry, path) }) {
+		if isLater(entry, holder) && slices.ContainsFunc(fields, func(path string) bool { return hasField(entry, path) }) {
 			holder = entry
 		}
 	}
@@ -73,7 +73,7 @@ func lastManager(entries []metav1.ManagedFieldsEntry, fields []string, us string
 // holderOf returns another manager that owns a field; empty if there is none.
 func holderOf(entries []metav1.ManagedFieldsEntry, path, us string) string {
 	for i := range entries {
-		if entry := &entries[i]; entry.Manager != us && holds(entry, path) {
+		if entry := &entries[i]; entry.Manager != us && hasField(entry, path) {
 			return entry.Manager
 		}
 	}
@@ -84,9 +84,9 @@ func isLater(entry, than *metav1.ManagedFieldsEntry) bool {
 	return than == nil || entry.Time != nil && (than.Time == nil || than.Time.Before(entry.Time))
 }
 
-// holds reports whether an entry covers a path. managedFields identifies list items by key and the
+// hasField reports whether an entry covers a path. managedFields identifies list items by key and the
 // path by index, so that the comparison ends at a list.
-func holds(entry *metav1.ManagedFieldsEntry, path string) bool {
+func hasField(entry *metav1.ManagedFieldsEntry, path string) bool {
 	if entry.FieldsV1 == nil {
 		return false
 	}
@@ -126,5 +126,5 @@ func (c *Contest) Message(remedy string) string {
 		who, what = "Another client deletes", "the object"
 	}
 	return Shorten(fmt.Sprintf("%s %s after each correction: %s. The agent delays corrections by up to %d minutes, until it needed none for %d minutes", who, what, remedy,
-		longestWait/time.Minute, quietUntilPast/time.Minute))
+		longestWait/time.Minute, contestLength/time.Minute))
 }

@@ -61,7 +61,7 @@ func TestHolds_StopsAtLists(t *testing.T) {
 		"/spec/paused":             false,
 		"/data":                    false,
 	} {
-		if got := holds(&entry, path); got != want {
+		if got := hasField(&entry, path); got != want {
 			t.Errorf("it holds %s: %t", path, got)
 		}
 	}

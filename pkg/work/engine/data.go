@@ -48,7 +48,7 @@ func (e *Engine) returns(t task, live *unstructured.Unstructured) bool {
 
 // readmit makes the work an owner of a retained object and removes the retained annotations, in one
 // write. The caller has to retry (done is false): the next attempt applies the manifest.
-func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
 	annotations := map[string]any{e.RetainedAnnotation: nil}
 	if e.RetainedFromAnnotation != "" {
 		annotations[e.RetainedFromAnnotation] = nil
@@ -59,8 +59,8 @@ func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructure
 	err := e.leave(ctx, e.at(it), live, t.Record, &t.Record, annotations)
 	if err != nil && !overtaken(err, live) {
 		out := e.failed(it, live, NotWritten, err)
-		out.Holds = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
+		out.Owned = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
 		return out, true
 	}
-	return Outcome{}, false
+	return ManifestResult{}, false
 }

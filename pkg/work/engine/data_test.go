@@ -91,13 +91,13 @@ func TestSpare_DeletesNothingAfterAWaitIfDataIsRetained(t *testing.T) {
 	e, _ := careful(t)
 	found := contents{going: []string{"PersistentVolumeClaim ns/data, which another Work applied"}}
 	long := later.Add(-time.Hour)
-	if got := e.spare(Work{Ending: long}, found); got != (stay{}) {
+	if got := e.keepContainer(Work{Ending: long}, found); got != (stay{}) {
 		t.Errorf("it stays: %+v", got)
 	}
-	if got := e.spare(Work{Ending: long, RetainsData: true}, found); got.held || !strings.Contains(got.mark, "ns/data") {
+	if got := e.keepContainer(Work{Ending: long, RetainsData: true}, found); got.retained || !strings.Contains(got.mark, "ns/data") {
 		t.Errorf("it is not released: %+v", got)
 	}
-	if got := e.spare(Work{Ending: long, RetainsData: true}, contents{}); got != (stay{}) {
+	if got := e.keepContainer(Work{Ending: long, RetainsData: true}, contents{}); got != (stay{}) {
 		t.Errorf("an empty one stays: %+v", got)
 	}
 }

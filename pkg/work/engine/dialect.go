@@ -75,30 +75,30 @@ type Remedies struct {
 	Immutable string
 }
 
-// Means is the method by which a manifest is applied. Engine.attempt or Engine.write has a case for
+// Method is the method by which a manifest is applied. Engine.attempt or Engine.write has a case for
 // each.
-type Means string
+type Method string
 
 const (
 	// Merge computes a three-way merge in the agent.
-	Merge Means = "Merge"
+	Merge Method = "Merge"
 	// ServerSide uses server-side apply.
-	ServerSide Means = "ServerSide"
+	ServerSide Method = "ServerSide"
 	// Compare writes nothing and reports how the object differs.
-	Compare Means = "Compare"
+	Compare Method = "Compare"
 	// Replace makes the object equal to the manifest. Only labels, annotations and owners of others
 	// stay.
-	Replace Means = "Replace"
+	Replace Method = "Replace"
 	// CreateOnly creates the object if it does not exist. On an existing object it changes only the
 	// owners.
-	CreateOnly Means = "CreateOnly"
+	CreateOnly Method = "CreateOnly"
 	// ReadOnly writes nothing, and accepts that the object does not exist.
-	ReadOnly Means = "ReadOnly"
+	ReadOnly Method = "ReadOnly"
 )
 
-// Way is how one manifest is applied. The zero value is invalid: By has to be set.
-type Way struct {
-	By Means
+// Mode is how one manifest is applied. The zero value is invalid: Method has to be set.
+type Mode struct {
+	Method Method
 	// Force takes ownership of fields that other managers own. A merge always does.
 	Force bool
 	// Whole compares all fields, not only those of the manifest.
@@ -121,7 +121,7 @@ type Way struct {
 	Leave *Leaving
 	// Ignore names fields that the member decides, in addition to those of LeaveAnnotation.
 	Ignore []IgnoredFields
-	// Examine computes Outcome.Examined from the object that was found or written. It must not
+	// Examine computes ManifestResult.Examined from the object that was found or written. It must not
 	// change the object. It can be nil.
 	Examine func(*unstructured.Unstructured) any
 }
@@ -134,16 +134,16 @@ type IgnoredFields struct {
 	UntilChanged bool
 }
 
-// basis holds the properties of a Way that outcomes depend on. A remembered outcome with another
+// basis contains the properties of a Mode that results depend on. A cached result with another
 // basis is invalid.
 type basis struct {
-	by                                                      Means
+	by                                                      Method
 	manager, leaves                                         string
 	force, whole, keepDrifts, takeOverEqual, mirror, disown bool
 }
 
-func (w Way) basis() basis {
-	t := basis{by: w.By, manager: w.Manager, force: w.Force, whole: w.Whole, keepDrifts: w.KeepDrifts,
+func (w Mode) basis() basis {
+	t := basis{by: w.Method, manager: w.Manager, force: w.Force, whole: w.Whole, keepDrifts: w.KeepDrifts,
 		takeOverEqual: w.TakeOverEqual, mirror: w.Mirror, disown: w.Disown}
 	if w.Leave != nil {
 		t.leaves = w.Leave.Hash
@@ -177,28 +177,28 @@ func (l *Leaving) isApplied(live *unstructured.Unstructured) bool {
 }
 
 // owns reports whether the work becomes an owner of the object.
-func (w Way) owns() bool { return w.By != Compare && w.By != ReadOnly && !w.Disown }
+func (w Mode) owns() bool { return w.Method != Compare && w.Method != ReadOnly && !w.Disown }
 
 // examine calls Examine if there is an object.
-func (w Way) examine(object *unstructured.Unstructured) any {
+func (w Mode) examine(object *unstructured.Unstructured) any {
 	if w.Examine == nil || object == nil {
 		return nil
 	}
 	return w.Examine(object)
 }
 
-// InWay sets one Way for all items.
-func InWay(items []Item, way Way) []Item {
+// WithMode sets one Mode for all items.
+func WithMode(items []Item, mode Mode) []Item {
 	for place := range items {
-		items[place].Way = way
+		items[place].Mode = mode
 	}
 	return items
 }
 
-// InWays replaces the Way of each item.
-func InWays(items []Item, instead func(Way) Way) []Item {
+// MapModes replaces the Mode of each item.
+func MapModes(items []Item, instead func(Mode) Mode) []Item {
 	for place := range items {
-		items[place].Way = instead(items[place].Way)
+		items[place].Mode = instead(items[place].Mode)
 	}
 	return items
 }

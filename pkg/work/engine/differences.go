@@ -24,11 +24,11 @@ type Differences struct {
 	Degraded bool
 }
 
-// compare returns how the object differs from the manifest. Without Way.Whole, that is what an
+// compare returns how the object differs from the manifest. Without Mode.Whole, that is what an
 // apply would change, which only the member's API server knows exactly. live must be the latest
 // version of the object.
 func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
-	if it.Way.Whole {
+	if it.Mode.Whole {
 		return Differences{Fields: compare.Objects(e.comparable(it, live), live)}, nil
 	}
 	return e.rehearse(ctx, it, live)
@@ -70,27 +70,27 @@ func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.
 
 // reportDiff reports how an object differs, and writes nothing. It returns false if the object
 // changed meanwhile.
-func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
 	if live == nil {
-		return Outcome{Ref: it.Ref, Settled: true, Diff: Differences{Fields: compare.Missing()}}, true
+		return ManifestResult{Ref: it.Ref, Final: true, Diff: Differences{Fields: compare.Missing()}}, true
 	}
 	found, err := e.compare(ctx, it, live)
 	if err != nil {
 		return e.failed(it, live, NotCompared, err), !overtaken(err, live)
 	}
-	out := seen(it, live, t.Record)
-	out.Settled, out.Diff = true, found
-	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
+	out := resultOf(it, live, t.Record)
+	out.Final, out.Diff = true, found
+	t.cache.store(it, live.GetResourceVersion(), out, nil, e.clock.Now())
 	return out, true
 }
 
-// stand returns a refusal if the object differs and must not be overwritten: because drift is
-// preserved, or because only an equal object is taken over. Otherwise the outcome is nil. It
+// refuseIfDiffers returns a refusal if the object differs and must not be overwritten: because drift is
+// preserved, or because only an equal object is taken over. Otherwise the result is nil. It
 // returns false if the object changed meanwhile.
-func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*Outcome, bool) {
-	out := seen(it, live, t.Record)
-	drifting := it.Way.KeepDrifts && live.GetAnnotations()[e.HashAnnotation] == it.hash
-	takingOver := it.Way.TakeOverEqual && !out.Holds
+func (e *Engine) refuseIfDiffers(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*ManifestResult, bool) {
+	out := resultOf(it, live, t.Record)
+	drifting := it.Mode.KeepDrifts && live.GetAnnotations()[e.HashAnnotation] == it.hash
+	takingOver := it.Mode.TakeOverEqual && !out.Owned
 	if !drifting && !takingOver {
 		return nil, true
 	}
@@ -101,13 +101,13 @@ func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.
 			reason = TakenByOthers
 		}
 		failure := e.failed(it, live, reason, err)
-		failure.Holds = out.Holds
+		failure.Owned = out.Owned
 		return &failure, !overtaken(err, live)
 	}
 	if len(found.Fields) == 0 {
 		return nil, true
 	}
-	out.Settled = true
+	out.Final = true
 	if takingOver {
 		out.Diff = found
 		out.Refused = &refusal.Refusal{Reason: TakenByOthers, Message: fmt.Sprintf("The object was on the member before and differs%s (%s), %s",
@@ -117,7 +117,7 @@ func (e *Engine) stand(ctx context.Context, t task, it Item, live *unstructured.
 		out.Refused = &refusal.Refusal{Reason: driftReason(found), Message: fmt.Sprintf("The object was changed on the member%s (%s), %s",
 			inDegradedMode(found), firstFields(found), e.Remedies.Drifted)}
 	}
-	t.memory.settle(it, live.GetResourceVersion(), out, nil, e.clock.Now())
+	t.cache.store(it, live.GetResourceVersion(), out, nil, e.clock.Now())
 	return &out, true
 }
 

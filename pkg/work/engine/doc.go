@@ -10,18 +10,18 @@
 //
 //  1. [Engine.Plan] reads the manifests and maps their kinds to resources. It refuses manifests that are
 //     invalid whatever the member contains (refuse).
-//  2. The family sets the [Way] of each item.
-//  3. [Engine.Bring] enters new objects in the [Ledger] before it writes them. If the agent is killed, the
+//  2. The family sets the [Mode] of each item.
+//  3. [Engine.Apply] enters new objects in the [Ledger] before it writes them. If the agent is killed, the
 //     next one finds what to remove.
 //  4. It writes wave by wave (Engine.run), by a client-side merge or a server-side apply (write). Fields that
-//     the member decides are excluded (leave). Some Ways compare first, or only compare (differences). The
+//     the member decides are excluded (leave). Some modes compare first, or only compare (differences). The
 //     engine compares the response to a write with the manifest (verify) and evaluates availability.
-//  5. It removes objects that are in the ledger and no longer wanted (prune), or hands them to an heir.
+//  5. It removes objects that are in the ledger and no longer wanted (prune), or hands them to their next owners.
 //
-// An [Outcome] carries a refusal, with a reason for programs and a message for people, or an error
+// A [ManifestResult] carries a refusal, with a reason for programs and a message for people, or an error
 // if the result is unknown. The engine does not read an object that is unchanged according to the
 // watch. An object that another client changes back after each correction is contested: corrections
-// wait (patience), and the outcome names the other client (contest).
+// wait (backoff), and the result names the other client (contest).
 //
 // The engine does not write objects that the [Owner] does not let it write. It does not
 // delete objects without its owner reference. It removes nothing while a manifest is unreadable,

@@ -35,18 +35,18 @@ const attempts = 5
 // Engine applies the objects of one family's works to a member.
 type Engine struct {
 	Dialect
-	member   dynamic.Interface
-	stored   inventory
-	kinds    *servedKinds
-	merger   merge.Merger
-	health   *availability.Evaluator
-	clock    clock.PassiveClock
-	effort   Effort
-	retries  workqueue.TypedRateLimiter[string] // by work, after refused manifests
-	family   Family
-	touched  chan event.GenericEvent
-	watch    *memberwatch.View
-	memories *memories
+	member  dynamic.Interface
+	stored  inventory
+	kinds   *servedKinds
+	merger  merge.Merger
+	health  *availability.Evaluator
+	clock   clock.PassiveClock
+	tuning  Tuning
+	retries workqueue.TypedRateLimiter[string] // by work, after refused manifests
+	family  Family
+	changes chan event.GenericEvent
+	watch   *memberwatch.View
+	caches  *caches
 	// namespaces are those of the member, if some are reserved.
 	namespaces dynamic.ResourceInterface
 }
@@ -54,12 +54,12 @@ type Engine struct {
 // task is a work whose manifests are being applied.
 type task struct {
 	Work
-	memory *objects
+	cache *objects
 	// entries is the ledger, and runs the part with objects that run to completion.
 	entries []Entry
 	runs    map[manifest.Key]Entry
-	// saw returns what the watch knows of an object.
-	saw func(Item) memberwatch.Sighting
+	// observed returns what the watch knows of an object.
+	observed func(Item) memberwatch.Observation
 }
 
 // had reports whether the ledger contains an object with this UID.
@@ -67,33 +67,33 @@ func (t task) had(uid types.UID) bool {
 	return slices.ContainsFunc(t.entries, func(entry Entry) bool { return entry.UID == uid })
 }
 
-// run applies the items wave by wave. Outcomes are in the order of the items.
-func (e *Engine) run(ctx context.Context, t task, items []Item) []Outcome {
-	outcomes := RefuseAll(items, nil).Outcomes
+// run applies the items wave by wave. Manifests are in the order of the items.
+func (e *Engine) run(ctx context.Context, t task, items []Item) []ManifestResult {
+	results := RefuseAll(items, nil).Manifests
 	for _, wave := range e.inWaves(items) {
 		var group errgroup.Group
-		group.SetLimit(e.effort.Manifests)
+		group.SetLimit(e.tuning.Manifests)
 		for _, place := range wave {
 			group.Go(func() error {
-				outcomes[place] = e.process(ctx, t, items[place])
+				results[place] = e.process(ctx, t, items[place])
 				return nil
 			})
 		}
-		_ = group.Wait() // outcomes carry the errors
+		_ = group.Wait() // results carry the errors
 	}
-	return outcomes
+	return results
 }
 
 // process applies one manifest, unless the object is unchanged according to the watch.
-func (e *Engine) process(ctx context.Context, t task, it Item) Outcome {
-	out := e.settleOne(ctx, t, it)
-	out.Against, out.QuietIn = t.memory.contest(it, e.clock.Now())
+func (e *Engine) process(ctx context.Context, t task, it Item) ManifestResult {
+	out := e.applyOne(ctx, t, it)
+	out.Contest, out.ContestEndsIn = t.cache.contest(it, e.clock.Now())
 	return out
 }
 
-func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
-	saw := t.saw(it)
-	if known, ok := t.memory.unchanged(it, saw, e.clock.Now()); ok {
+func (e *Engine) applyOne(ctx context.Context, t task, it Item) ManifestResult {
+	observed := t.observed(it)
+	if known, ok := t.cache.unchanged(it, observed, e.clock.Now()); ok {
 		known.Ref = it.Ref
 		return known
 	}
@@ -102,10 +102,10 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 	}
 	it, err := e.decoded(it)
 	if err != nil {
-		return Outcome{Ref: it.Ref, Holds: true, Err: err}
+		return ManifestResult{Ref: it.Ref, Owned: true, Err: err}
 	}
-	if saw.Absent() && e.isCreated(it) {
-		if out, done := e.bring(ctx, t, e.adoptMemberFields(it, nil), nil); done {
+	if observed.Absent() && e.isCreated(it) {
+		if out, done := e.writeIfDue(ctx, t, e.adoptMemberFields(it, nil), nil); done {
 			return out
 		}
 	}
@@ -114,18 +114,18 @@ func (e *Engine) settleOne(ctx context.Context, t task, it Item) Outcome {
 			return out
 		}
 	}
-	return Outcome{Ref: it.Ref, Holds: true, Err: errors.New("the object kept changing while it was looked at")}
+	return ManifestResult{Ref: it.Ref, Owned: true, Err: errors.New("the object kept changing while it was looked at")}
 }
 
 // attempt reads the object once and changes it at most once. It returns false if the object changed
 // in between.
-func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
+func (e *Engine) attempt(ctx context.Context, t task, it Item) (ManifestResult, bool) {
 	live, err := e.find(ctx, it)
 	if err != nil {
 		return e.failed(it, nil, NotFound, err), true
 	}
 	it = e.adoptMemberFields(it, live)
-	switch it.Way.By {
+	switch it.Mode.Method {
 	case Compare:
 		return e.reportDiff(ctx, t, it, live)
 	case ReadOnly:
@@ -136,33 +136,33 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (Outcome, bool) {
 			return e.applied(ctx, t, it, live, live), true
 		}
 		if refused := e.mayWrite(ctx, t, it, live); refused != nil {
-			out := seen(it, live, t.Record)
+			out := resultOf(it, live, t.Record)
 			out.Refused, out.Left = refused, it.leaves
 			return out, true
 		}
-		if e.returns(t, live) && it.Way.owns() {
+		if e.returns(t, live) && it.Mode.owns() {
 			return e.readmit(ctx, t, it, live)
 		}
-		if out, done := e.stand(ctx, t, it, live); !done || out != nil {
-			return ptr.Deref(out, Outcome{}), done
+		if out, done := e.refuseIfDiffers(ctx, t, it, live); !done || out != nil {
+			return ptr.Deref(out, ManifestResult{}), done
 		}
-		if e.isRetained(live) && it.Way.owns() {
+		if e.isRetained(live) && it.Mode.owns() {
 			return e.readmit(ctx, t, it, live)
 		}
 		it.takenOver = e.takesOver(t, live)
 	}
-	return e.bring(ctx, t, it, live)
+	return e.writeIfDue(ctx, t, it, live)
 }
 
-// bring writes the object, unless a correction has to wait. An object that ran to completion and is
+// writeIfDue writes the object, unless a correction has to wait. An object that ran to completion and is
 // deleted is not re-created.
-func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+func (e *Engine) writeIfDue(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
 	if live == nil {
 		if out, ran := t.ran(ctx, it); ran {
 			return out, true
 		}
 	}
-	if wait := t.memory.wait(it, e.clock.Now()); wait > 0 {
+	if wait := t.cache.wait(it, e.clock.Now()); wait > 0 {
 		return e.postpone(ctx, t, it, live, wait), true
 	}
 	return e.writeOnce(ctx, t, it, live)
@@ -172,7 +172,7 @@ func (e *Engine) bring(ctx context.Context, t task, it Item, live *unstructured.
 // after all, a create fails and the engine checks its owners first; a server-side apply would
 // change it.
 func (e *Engine) isCreated(it Item) bool {
-	switch it.Way.By {
+	switch it.Mode.Method {
 	case Replace, CreateOnly:
 		return true
 	case Merge:
@@ -181,30 +181,30 @@ func (e *Engine) isCreated(it Item) bool {
 	return false
 }
 
-// read returns the outcome for an object that is only read. live can be nil.
-func (e *Engine) read(ctx context.Context, t task, it Item, live *unstructured.Unstructured) Outcome {
+// read returns the result for an object that is only read. live can be nil.
+func (e *Engine) read(ctx context.Context, t task, it Item, live *unstructured.Unstructured) ManifestResult {
 	if live == nil {
-		return Outcome{Ref: it.Ref, Settled: true}
+		return ManifestResult{Ref: it.Ref, Final: true}
 	}
 	return e.applied(ctx, t, it, live, live)
 }
 
-// writeOnce writes the object and returns the outcome.
-func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (Outcome, bool) {
+// writeOnce writes the object and returns the result.
+func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
 	written, err := e.write(ctx, t, it, live)
 	switch {
 	case err == nil && written.GetUID() == "":
-		return Outcome{Ref: it.Ref, Settled: true, Refused: &refusal.Refusal{Reason: NotWritten,
+		return ManifestResult{Ref: it.Ref, Final: true, Refused: &refusal.Refusal{Reason: NotWritten,
 			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
 	case err == nil:
 		return e.verified(ctx, t, it, live, written), true
 	case overtaken(err, live):
-		return Outcome{}, false
+		return ManifestResult{}, false
 	case isUnserved(err):
 		return e.unserved(it, err), true
 	}
 	out := e.failed(it, live, NotWritten, err)
-	out.Holds = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
+	out.Owned = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
 	if live == nil || !isImmutable(err) {
 		return out, true
 	}
@@ -214,63 +214,63 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	}
 	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
 	if err == nil || overtaken(err, live) {
-		return Outcome{}, false // the next attempt re-creates it
+		return ManifestResult{}, false // the next attempt re-creates it
 	}
 	out = e.failed(it, live, NotWritten, err)
-	out.Holds = true
+	out.Owned = true
 	return out, true
 }
 
-// unserved returns the outcome of a write to a path that the member does not serve: the kind was
+// unserved returns the result of a write to a path that the member does not serve: the kind was
 // removed, or it is a built-in kind that does not support the request.
-func (e *Engine) unserved(it Item, err error) Outcome {
+func (e *Engine) unserved(it Item, err error) ManifestResult {
 	out := e.failed(it, nil, NotWritten, err)
-	out.unserved, out.Holds = true, false
+	out.unserved, out.Owned = true, false
 	if kind := it.object.GroupVersionKind(); !e.merger.Known.Recognizes(kind) {
 		out.Refused = noKind(kind)
 	}
 	return out
 }
 
-// verified returns the outcome of a successful write, after comparing the response with the
+// verified returns the result of a successful write, after comparing the response with the
 // manifest.
-func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
-	if live == written && it.Way.Leave.isApplied(live) {
+func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) ManifestResult {
+	if live == written && it.Mode.Leave.isApplied(live) {
 		return e.applied(ctx, t, it, live, written) // others decide the remaining fields
 	}
-	return e.outcome(ctx, t, it, live, written, e.verify(it, written))
+	return e.resultFor(ctx, t, it, live, written, e.verify(it, written))
 }
 
-// applied returns the outcome of a successful write, or of an object that needed none.
-func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) Outcome {
-	return e.outcome(ctx, t, it, live, written, nil)
+// applied returns the result of a successful write, or of an object that needed none.
+func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) ManifestResult {
+	return e.resultFor(ctx, t, it, live, written, nil)
 }
 
-// outcome returns the outcome for an object that was written or read. refused is nil if the object
+// resultFor returns the result for an object that was written or read. refused is nil if the object
 // has all fields of the manifest.
-func (e *Engine) outcome(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) Outcome {
-	out := seen(it, written, t.Record)
+func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) ManifestResult {
+	out := resultOf(it, written, t.Record)
 	out.Refused = refused
-	out.Holds, out.Availability = out.Holds || it.Way.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
+	out.Owned, out.Availability = out.Owned || it.Mode.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
 	out.run = it.runOf(written)
 	if out.Availability.State == availability.NotYet {
 		out.Availability = e.withClass(ctx, it, written, out.Availability)
 		out.pods = availability.PodsOf(written)
 	}
 	out.Availability.Message = Shorten(out.Availability.Message)
-	if it.Way.Whole {
+	if it.Mode.Whole {
 		out.Drift = Differences{Fields: compare.Objects(e.comparable(it, written), written)}
 	}
-	if it.Way.Mirror {
+	if it.Mode.Mirror {
 		out.Mirrored = mirrored(written)
 	}
 	var undone *Contest
 	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
 		undone = contestOf(live, written, e.managerOf(it))
 	}
-	t.memory.settle(it, written.GetResourceVersion(), out, undone, e.clock.Now())
-	if it.Way.By == Replace {
-		t.memory.setShape(it, written)
+	t.cache.store(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	if it.Mode.Method == Replace {
+		t.cache.setShape(it, written)
 	}
 	return out
 }
@@ -301,16 +301,16 @@ func (e *Engine) mayWrite(ctx context.Context, t task, it Item, live *unstructur
 	return &refusal.Refusal{Reason: NotWritten, Message: Shorten(text)}
 }
 
-// postpone returns the outcome of an object whose next correction has to wait. It reads
+// postpone returns the result of an object whose next correction has to wait. It reads
 // the object first, because it may be up to date already.
-func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructured.Unstructured, wait time.Duration) Outcome {
+func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructured.Unstructured, wait time.Duration) ManifestResult {
 	if live == nil {
-		return Outcome{Ref: it.Ref, Holds: true, Postponed: wait}
+		return ManifestResult{Ref: it.Ref, Owned: true, Postponed: wait}
 	}
 	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
 		return e.applied(ctx, t, it, live, live)
 	}
-	out := seen(it, live, t.Record)
+	out := resultOf(it, live, t.Record)
 	out.Postponed = wait
 	return out
 }

@@ -31,12 +31,12 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 		member:  fake.NewSimpleDynamicClient(scheme.Scheme, objects...),
 		merger:  merge.Merger{Known: scheme.Scheme},
 		clock:   now,
-		effort:  Effort{Manifests: 1},
+		tuning:  Tuning{Manifests: 1},
 	}
 	return e, task{
-		Work:   Work{Record: recordRef("us", "1"), Owner: testOwner{mayWrite: mayAlone}},
-		memory: &newMemories().of("work").objects,
-		saw:    func(Item) memberwatch.Sighting { return memberwatch.Sighting{} },
+		Work:     Work{Record: recordRef("us", "1"), Owner: testOwner{mayWrite: mayAlone}},
+		cache:    &newCaches().of("work").objects,
+		observed: func(Item) memberwatch.Observation { return memberwatch.Observation{} },
 	}
 }
 
@@ -55,13 +55,13 @@ func configMapItem(t *testing.T, value string) Item {
 		t.Fatal(err)
 	}
 	items[0].resource = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	return InWay(items, Way{By: Merge})[0]
+	return WithMode(items, Mode{Method: Merge})[0]
 }
 
 func TestRun_RefusesAVirtualKindThatIsNotStored(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
-	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Holds {
+	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Owned {
 		t.Errorf("the outcome is %+v", out)
 	}
 }
@@ -85,16 +85,16 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, now, tc.live)
-			work.memory.begin([]Item{it}, "terms", now.Now(), time.Hour)
-			for range freeRepairs + 1 {
-				work.memory.settle(it, "1", Outcome{}, &Contest{Manager: "other"}, now.Now())
+			work.cache.begin([]Item{it}, "terms", now.Now(), time.Hour)
+			for range freeCorrections + 1 {
+				work.cache.store(it, "1", ManifestResult{}, &Contest{Manager: "other"}, now.Now())
 			}
 			out := e.run(t.Context(), work, []Item{it})[0]
 			if got := out.Postponed > 0; got != tc.postponed || out.Err != nil || out.Refused != nil {
 				t.Errorf("the outcome is %+v", out)
 			}
-			if out.Against == nil || out.QuietIn != quietUntilPast {
-				t.Errorf("it is contested by %v for %s", out.Against, out.QuietIn)
+			if out.Contest == nil || out.ContestEndsIn != contestLength {
+				t.Errorf("it is contested by %v for %s", out.Contest, out.ContestEndsIn)
 			}
 		})
 	}
@@ -102,17 +102,17 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 
 func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 	us := recordRef("us", "1")
-	absent := memberwatch.Sighting{Reached: "7"}
+	absent := memberwatch.Observation{Reached: "7"}
 	create := []string{"create"}
 	cases := map[string]struct {
-		live    *corev1.ConfigMap
-		means   Means
-		saw     memberwatch.Sighting
-		asked   []string
-		refused bool
+		live     *corev1.ConfigMap
+		method   Method
+		observed memberwatch.Observation
+		asked    []string
+		refused  bool
 	}{
 		"a missing object is created":                                   {nil, "", absent, create, false},
-		"an object without a watch is read":                             {nil, "", memberwatch.Sighting{}, []string{"get", "create"}, false},
+		"an object without a watch is read":                             {nil, "", memberwatch.Observation{}, []string{"get", "create"}, false},
 		"an existing object is read after the failed create and merged": {configMapOf(us), "", absent, []string{"create", "get", "patch"}, false},
 		"an existing object of another owner stays":                     {configMapOf(recordRef("other", "2")), "", absent, []string{"create", "get"}, true},
 		"a server-side apply always reads first":                        {configMapOf(recordRef("other", "2")), ServerSide, absent, []string{"get"}, true},
@@ -125,10 +125,10 @@ func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 				objects = append(objects, tc.live)
 			}
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
-			work.saw = func(Item) memberwatch.Sighting { return tc.saw }
+			work.observed = func(Item) memberwatch.Observation { return tc.observed }
 			it := configMapItem(t, "1")
-			if tc.means != "" {
-				it.Way.By = tc.means
+			if tc.method != "" {
+				it.Mode.Method = tc.method
 			}
 			out := e.run(t.Context(), work, []Item{it})[0]
 			var asked []string

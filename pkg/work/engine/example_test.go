@@ -48,8 +48,8 @@ func (keeper) MayWrite(_ context.Context, owners engine.Ownership, _ *unstructur
 
 // A family whose works are recorded as Parcels applies a manifest to a member.
 func ExampleEngine() {
-	bring := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
-		member, err := engine.Reach(config)
+	writeIfDue := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
+		member, err := engine.NewMember(config)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func ExampleEngine() {
 			Manager: "parcels",
 			Waves:   manifest.DependencyWaves(),
 		}, engine.Options{
-			Effort:  engine.Effort{}.WithDefaults(),
+			Tuning:  engine.Tuning{}.WithDefaults(),
 			Retries: engine.NewRetries(),
 			Records: schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "parcels"},
 		}, family{})
@@ -65,15 +65,15 @@ func ExampleEngine() {
 		if err != nil {
 			return err
 		}
-		result := parcels.Bring(ctx, engine.Work{
+		result := parcels.Apply(ctx, engine.Work{
 			Name: "first", Record: owner, Owner: keeper{}, Ledger: &inMemory{},
-		}, engine.InWay(items, engine.Way{By: engine.ServerSide}))
-		for _, out := range result.Outcomes {
+		}, engine.WithMode(items, engine.Mode{Method: engine.ServerSide}))
+		for _, out := range result.Manifests {
 			if out.Refused != nil {
 				fmt.Println(out.Ref, out.Refused.Message)
 			}
 		}
 		return result.Err
 	}
-	_ = bring // Somebody runs member.Watcher, too, so that what changes is seen.
+	_ = writeIfDue // Somebody runs member.Watcher, too, so that what changes is seen.
 }

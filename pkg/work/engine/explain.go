@@ -59,11 +59,11 @@ func (d *Dialect) Explain(err error, kind schema.GroupKind) string {
 	if errors.As(err, &unmergeable{}) {
 		return Shorten(err.Error())
 	}
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
+	var response apierrors.APIStatus
+	if !errors.As(err, &response) {
 		return Shorten("The member was not reached: " + err.Error())
 	}
-	status := answer.Status()
+	status := response.Status()
 	if rule := missingRule(status.Message); apierrors.IsForbidden(err) && rule != "" {
 		return Shorten(rule)
 	}

@@ -29,7 +29,7 @@ func TestRefuseNamespace(t *testing.T) {
 	pod, namespace := manifest.Ref{Kind: "Pod", Namespace: "cert-manager", Name: "p"}, manifest.Ref{Kind: "Namespace", Name: "cert-manager"}
 	for name, tc := range map[string]struct {
 		ref    manifest.Ref
-		way    Means
+		mode   Method
 		family testFamily
 		denied bool
 	}{
@@ -45,7 +45,7 @@ func TestRefuseNamespace(t *testing.T) {
 		"an object in one that is open":  {pod, Merge, "", false},
 	} {
 		e := &Engine{namespaces: namespacesOf(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), existing)), family: tc.family}
-		out := e.refuseNamespace(t.Context(), Item{Ref: tc.ref, Way: Way{By: tc.way}})
+		out := e.refuseNamespace(t.Context(), Item{Ref: tc.ref, Mode: Mode{Method: tc.mode}})
 		if (out != nil) != tc.denied || tc.denied && (out.Refused.Reason != Kept || out.Refused.Message != "closed") {
 			t.Errorf("%s: %+v, want a refusal: %t", name, out, tc.denied)
 		}
@@ -54,7 +54,7 @@ func TestRefuseNamespace(t *testing.T) {
 
 func TestRefuseNamespace_AllowsAllIfNoneIsReserved(t *testing.T) {
 	e := &Engine{family: testFamily("closed")}
-	if out := e.refuseNamespace(t.Context(), Item{Ref: manifest.Ref{Kind: "Pod", Namespace: "shop", Name: "p"}, Way: Way{By: Merge}}); out != nil {
+	if out := e.refuseNamespace(t.Context(), Item{Ref: manifest.Ref{Kind: "Pod", Namespace: "shop", Name: "p"}, Mode: Mode{Method: Merge}}); out != nil {
 		t.Errorf("got %+v", out)
 	}
 }
@@ -65,8 +65,8 @@ func TestRefuseNamespace_FailsIfItCannotBeRead(t *testing.T) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "shop", nil)
 	})
 	e := &Engine{namespaces: namespacesOf(member), family: testFamily("closed")}
-	out := e.refuseNamespace(t.Context(), Item{Ref: manifest.Ref{Kind: "Pod", Namespace: "shop", Name: "p"}, Way: Way{By: Merge}})
-	if out == nil || out.Err == nil || !out.Holds {
+	out := e.refuseNamespace(t.Context(), Item{Ref: manifest.Ref{Kind: "Pod", Namespace: "shop", Name: "p"}, Mode: Mode{Method: Merge}})
+	if out == nil || out.Err == nil || !out.Owned {
 		t.Errorf("got %+v, want an error", out)
 	}
 }

@@ -87,22 +87,22 @@ func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
 
 // ownKinds lists the kinds that items lack and that applied CustomResourceDefinitions of the same
 // work define.
-func ownKinds(items []Item, outcomes []Outcome) []schema.GroupVersionKind {
+func ownKinds(items []Item, results []ManifestResult) []schema.GroupVersionKind {
 	defined := map[schema.GroupKind]bool{}
 	for place, it := range items {
-		if it.object != nil && outcomes != nil && outcomes[place].Refused == nil && outcomes[place].Err == nil {
+		if it.object != nil && results != nil && results[place].Refused == nil && results[place].Err == nil {
 			if kind := definedKind(it.object); kind.Kind != "" {
 				defined[kind] = true
 			}
 		}
 	}
-	var lacking []schema.GroupVersionKind
+	var missingNamespaces []schema.GroupVersionKind
 	for _, it := range items {
 		if it.UnknownKind && defined[it.object.GroupVersionKind().GroupKind()] {
-			lacking = append(lacking, it.object.GroupVersionKind())
+			missingNamespaces = append(missingNamespaces, it.object.GroupVersionKind())
 		}
 	}
-	return lacking
+	return missingNamespaces
 }
 
 // definedKind returns the kind that a CustomResourceDefinition defines; empty for other objects.
@@ -118,13 +118,13 @@ func definedKind(object *unstructured.Unstructured) schema.GroupKind {
 // AwaitKinds waits until the member serves the kinds that items lack and that the same work has
 // just defined. It reports whether there are such kinds and all of them are served. A definition
 // becomes established shortly after the write, and served shortly after that.
-func (e *Engine) AwaitKinds(ctx context.Context, items []Item, outcomes []Outcome) bool {
-	lacking := ownKinds(items, outcomes)
-	if len(lacking) == 0 {
+func (e *Engine) AwaitKinds(ctx context.Context, items []Item, results []ManifestResult) bool {
+	missingNamespaces := ownKinds(items, results)
+	if len(missingNamespaces) == 0 {
 		return false
 	}
 	err := wait.PollUntilContextTimeout(ctx, kindInterval, kindTimeout, true, func(ctx context.Context) (bool, error) {
-		for _, kind := range lacking {
+		for _, kind := range missingNamespaces {
 			mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 			if err != nil {
 				//lint:ignore nilerr The kind is not served yet; the poll continues.

@@ -34,12 +34,12 @@ func TestOwnKinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes := RefuseAll(items, nil).Outcomes
-	if diff := cmp.Diff(want, ownKinds(items, outcomes)); diff != "" {
+	results := RefuseAll(items, nil).Manifests
+	if diff := cmp.Diff(want, ownKinds(items, results)); diff != "" {
 		t.Errorf("kinds (-want +got):\n%s", diff)
 	}
-	outcomes[2].Refused = &refusal.Refusal{Reason: NotWritten, Message: "no"}
-	if got := ownKinds(items, outcomes); got != nil {
+	results[2].Refused = &refusal.Refusal{Reason: NotWritten, Message: "no"}
+	if got := ownKinds(items, results); got != nil {
 		t.Errorf("a definition that was refused defines %v", got)
 	}
 	if got := ownKinds(items, nil); got != nil {
@@ -77,11 +77,11 @@ func TestUnserved_ReportsAKindThatWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items = InWay(items, Way{By: Merge})
+	items = WithMode(items, Mode{Method: Merge})
 	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "POST", schema.GroupResource{}, "", "404 page not found", 0, true)
 	for name, tc := range map[string]struct {
 		item     Item
-		answer   error
+		response error
 		unserved bool
 		says     string
 	}{
@@ -93,10 +93,10 @@ func TestUnserved_ReportsAKindThatWasRemoved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 			e.member.(*fake.FakeDynamicClient).PrependReactor("create", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
-				return true, nil, tc.answer
+				return true, nil, tc.response
 			})
 			out := e.run(t.Context(), work, []Item{tc.item})[0]
-			if out.unserved != tc.unserved || out.Holds || out.Refused == nil || !strings.Contains(out.Refused.Message, tc.says) {
+			if out.unserved != tc.unserved || out.Owned || out.Refused == nil || !strings.Contains(out.Refused.Message, tc.says) {
 				t.Errorf("it is %+v", out)
 			}
 		})

@@ -32,7 +32,7 @@ func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Ite
 	if len(fields) == 0 {
 		return it
 	}
-	serverSide := !e.merges(it, live) && it.Way.By != Replace
+	serverSide := !e.merges(it, live) && it.Mode.Method != Replace
 	it.left, it.leaves = fields, nil
 	for _, f := range fields {
 		if _, wanted := f.in(it.object.Object); wanted {
@@ -41,11 +41,11 @@ func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Ite
 	}
 	it.object = it.object.DeepCopy()
 	it.pinned = e.adopt(it, it.object.Object, live, serverSide)
-	if it.Way.Leave != nil {
-		leaving := *it.Way.Leave
+	if it.Mode.Leave != nil {
+		leaving := *it.Mode.Leave
 		leaving.Lean = leaving.Lean.DeepCopy()
 		e.adopt(it, leaving.Lean.Object, live, serverSide)
-		it.Way.Leave = &leaving
+		it.Mode.Leave = &leaving
 	}
 	return it
 }
@@ -115,11 +115,11 @@ func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldP
 	return append(fields, injectedFields(it.object, live)...)
 }
 
-// ignoredFields returns the fields that the Way of an item leaves to the member. A pointer that cannot be
+// ignoredFields returns the fields that the Mode of an item leaves to the member. A pointer that cannot be
 // parsed names none: the API server validates them.
 func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []fieldPath {
 	var fields []fieldPath
-	for _, ignored := range it.Way.Ignore {
+	for _, ignored := range it.Mode.Ignore {
 		if ignored.UntilChanged && live.GetAnnotations()[e.HashAnnotation] != it.hash {
 			continue
 		}

@@ -72,7 +72,7 @@ func TestAdoptMemberFields_IgnoresFieldsOfTheWay(t *testing.T) {
 			if tc.manifest != "" {
 				manifest = tc.manifest
 			}
-			it := Item{object: objectOfYAML(t, manifest), hash: "current", Way: Way{By: Merge, Ignore: []IgnoredFields{tc.ignored}}}
+			it := Item{object: objectOfYAML(t, manifest), hash: "current", Mode: Mode{Method: Merge, Ignore: []IgnoredFields{tc.ignored}}}
 			got, _, err := unstructured.NestedString(e.adoptMemberFields(it, live).object.Object, "data", "a")
 			if err != nil || got != tc.wantA {
 				t.Errorf("data.a = %q, %v, want %q", got, err, tc.wantA)
@@ -87,7 +87,7 @@ func TestAdoptMemberFields(t *testing.T) {
 	cases := map[string]struct {
 		manifest, live string
 		managed        []metav1.ManagedFieldsEntry
-		way            Means
+		mode           Method
 		want           string // the spec or the like that is asked for; as the manifest says if empty
 		leaves         []string
 	}{
@@ -98,7 +98,7 @@ func TestAdoptMemberFields(t *testing.T) {
 		},
 		"the same, by a server-side apply": {
 			manifest: webDeployment + "}, spec: {replicas: 1, paused: true}}", live: webDeployment + "}, spec: {replicas: 3}}",
-			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")}, way: ServerSide,
+			managed: []metav1.ManagedFieldsEntry{scaledBy("kube-controller-manager", "scale")}, mode: ServerSide,
 			want: webDeployment + "}, spec: {paused: true}}", leaves: []string{"/spec/replicas"},
 		},
 		"replicas that a person wrote": {
@@ -116,7 +116,7 @@ func TestAdoptMemberFields(t *testing.T) {
 		"replicas that left the manifest and only we own, by a server-side apply": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
 			managed: []metav1.ManagedFieldsEntry{heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
-			way:     ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
+			mode:    ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
 		},
 		"fields that the author names": {
 			manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a, /data/b~1c,/data/gone"}}, data: {a: "1", b/c: "1", gone: "1", d: "1"}}`,
@@ -149,9 +149,9 @@ func TestAdoptMemberFields(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			it := Item{object: objectOfYAML(t, tc.manifest), Way: Way{By: Merge}}
-			if tc.way != "" {
-				it.Way.By = tc.way
+			it := Item{object: objectOfYAML(t, tc.manifest), Mode: Mode{Method: Merge}}
+			if tc.mode != "" {
+				it.Mode.Method = tc.mode
 			}
 			before := it.object.DeepCopy()
 			var live *unstructured.Unstructured
@@ -173,7 +173,7 @@ func TestAdoptMemberFields(t *testing.T) {
 			if diff := cmp.Diff(before.Object, it.object.Object); diff != "" {
 				t.Errorf("the manifest changed (-before +after):\n%s", diff)
 			}
-			if got.pinned != (tc.way == ServerSide && tc.want != "" && tc.leaves == nil) {
+			if got.pinned != (tc.mode == ServerSide && tc.want != "" && tc.leaves == nil) {
 				t.Errorf("pinned is %t", got.pinned)
 			}
 		})
@@ -192,7 +192,7 @@ func TestAdoptMemberFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	annotations := live.GetAnnotations()
 	annotations[e.AppliedAnnotation] = string(text)
 	live.SetAnnotations(annotations)
-	it := e.adoptMemberFields(Item{object: manifest, Way: Way{By: Merge}}, live)
+	it := e.adoptMemberFields(Item{object: manifest, Mode: Mode{Method: Merge}}, live)
 	patch, err := e.merge(it, it.object, live)
 	if err != nil || !patch.IsEmpty() {
 		t.Errorf("the patch is %s, error %v", patch.Data, err)

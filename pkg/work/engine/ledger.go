@@ -56,7 +56,7 @@ func intended(ledger, known []Entry, items []Item) []Entry {
 	result := slices.Clone(ledger)
 	entered := byKey(known)
 	for _, it := range items {
-		if _, is := entered[it.key()]; is || it.Refused != nil || !it.Way.owns() {
+		if _, is := entered[it.key()]; is || it.Refused != nil || !it.Mode.owns() {
 			continue
 		}
 		result = append(result, Entry{Ref: it.Ref})
@@ -66,7 +66,7 @@ func intended(ledger, known []Entry, items []Item) []Entry {
 
 // recorded returns the ledger to write after applying: the items whose objects may be ours, and all
 // other known objects that are not removed yet.
-func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[manifest.Key]bool) []Entry {
+func recorded(ledger, known []Entry, items []Item, results []ManifestResult, gone map[manifest.Key]bool) []Entry {
 	inLedger := byKey(ledger)
 	var result []Entry
 	entered := map[manifest.Key]bool{}
@@ -76,13 +76,13 @@ func recorded(ledger, known []Entry, items []Item, outcomes []Outcome, gone map[
 		}
 		before, was := inLedger[it.key()]
 		entered[it.key()] = true
-		switch out := outcomes[place]; {
+		switch out := results[place]; {
 		case it.Refused != nil && was:
 			result = append(result, before)
 		case it.Refused != nil:
-		case out.Holds && out.UID != "":
+		case out.Owned && out.UID != "":
 			result = append(result, Entry{Ref: it.Ref, UID: out.UID, Run: before.Run.then(out.run)})
-		case out.Holds:
+		case out.Owned:
 			result = append(result, Entry{Ref: it.Ref, UID: before.UID, Run: before.Run.then(out.run)})
 		}
 	}

@@ -65,7 +65,7 @@ func TestIntended_EntersNewObjects(t *testing.T) {
 			items:  []Item{itemOf("a")},
 		},
 		"compared objects are not entered": {
-			items: InWay([]Item{itemOf("a")}, Way{By: Compare}),
+			items: WithMode([]Item{itemOf("a")}, Mode{Method: Compare}),
 		},
 		"refused objects are not entered": {
 			items: []Item{refusedItem("a"), {Refused: &refusal.Refusal{}}},
@@ -86,25 +86,25 @@ func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 		ledger  []Entry
 		status  []manifest.Ref
 		items   []Item
-		outcome Outcome // of the one item
+		outcome ManifestResult // of the one item
 		gone    []string
 		want    []Entry
 	}{
 		"an applied object with its UID": {
 			ledger:  []Entry{entryOf("a", "")},
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Holds: true, UID: "1"},
+			outcome: ManifestResult{Owned: true, UID: "1"},
 			want:    []Entry{entryOf("a", "1")},
 		},
 		"not an object that is not ours": {
 			ledger:  []Entry{entryOf("a", "")},
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Refused: &refusal.Refusal{}, UID: "1"},
+			outcome: ManifestResult{Refused: &refusal.Refusal{}, UID: "1"},
 		},
 		"an object of which nothing could be found out": {
 			ledger:  []Entry{entryOf("a", "1")},
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Holds: true, Err: errors.New("no answer")},
+			outcome: ManifestResult{Owned: true, Err: errors.New("no answer")},
 			want:    []Entry{entryOf("a", "1")},
 		},
 		"an object that was applied and whose manifest is now refused": {
@@ -115,14 +115,14 @@ func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 		"leftovers until they are gone": {
 			ledger:  []Entry{entryOf("going", "1"), entryOf("gone", "2")},
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Holds: true, UID: "3"},
+			outcome: ManifestResult{Owned: true, UID: "3"},
 			gone:    []string{"gone"},
 			want:    []Entry{entryOf("a", "3"), entryOf("going", "1")},
 		},
 		"objects of the status that could not be removed": {
 			status:  statusOf("maybe"),
 			items:   []Item{itemOf("a")},
-			outcome: Outcome{Holds: true, UID: "3"},
+			outcome: ManifestResult{Owned: true, UID: "3"},
 			want:    []Entry{entryOf("a", "3"), entryOf("maybe", "")},
 		},
 	}
@@ -132,7 +132,7 @@ func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 			for _, name := range tc.gone {
 				gone[manifest.KeyOf(id(name))] = true
 			}
-			got := recorded(tc.ledger, known(tc.ledger, tc.status), tc.items, []Outcome{tc.outcome}, gone)
+			got := recorded(tc.ledger, known(tc.ledger, tc.status), tc.items, []ManifestResult{tc.outcome}, gone)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ledger (-want +got):\n%s", diff)
 			}

@@ -46,8 +46,8 @@ type Member struct {
 	accounts accounts
 }
 
-// Reach creates the clients of a member's API server. It sends no request yet.
-func Reach(config *rest.Config) (*Member, error) {
+// NewMember creates the clients of a member's API server. It sends no request yet.
+func NewMember(config *rest.Config) (*Member, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		config.QPS = -1 // the member's own priority and fairness limits us
@@ -87,8 +87,8 @@ func Reach(config *rest.Config) (*Member, error) {
 
 // Options configures an Engine. All fields must be set, unless stated otherwise.
 type Options struct {
-	// Effort must have its defaults set.
-	Effort Effort
+	// Tuning must have its defaults set.
+	Tuning Tuning
 	// Retries is the backoff for works with refused manifests, by name.
 	Retries workqueue.TypedRateLimiter[string]
 	// Records is the resource of the owners of a family's objects. The engine watches it.
@@ -100,28 +100,30 @@ type Options struct {
 // For creates the Engine of one family.
 func (m *Member) For(dialect Dialect, o Options, family Family) *Engine {
 	e := &Engine{
-		Dialect:  dialect,
-		member:   m.objects,
-		stored:   m.stored,
-		kinds:    m.served,
-		merger:   merge.Merger{Known: scheme.Scheme},
-		health:   m.health,
-		clock:    o.Effort.Clock,
-		effort:   o.Effort,
-		retries:  o.Retries,
-		family:   family,
-		touched:  make(chan event.GenericEvent, 1024),
-		memories: newMemories(),
+		Dialect: dialect,
+		member:  m.objects,
+		stored:  m.stored,
+		kinds:   m.served,
+		merger:  merge.Merger{Known: scheme.Scheme},
+		health:  m.health,
+		clock:   o.Tuning.Clock,
+		tuning:  o.Tuning,
+		retries: o.Retries,
+		family:  family,
+		changes: make(chan event.GenericEvent, 1024),
+		caches:  newCaches(),
 	}
 	if o.ReservesNamespaces {
 		e.namespaces = m.objects.Resource(corev1.SchemeGroupVersion.WithResource("namespaces"))
 	}
-	e.watch = m.Watcher.For(o.Records, e.touch)
+	e.watch = m.Watcher.For(o.Records, e.enqueue)
 	return e
 }
 
-// Saw returns what the watch knows of an object.
-func (e *Engine) Saw(object memberwatch.Object) memberwatch.Sighting { return e.watch.Saw(object) }
+// Observed returns what the watch knows of an object.
+func (e *Engine) Observed(object memberwatch.Object) memberwatch.Observation {
+	return e.watch.Observed(object)
+}
 
-// Blind lists the resources of a work's objects that the agent cannot watch, sorted.
-func (e *Engine) Blind(work string) []schema.GroupVersionResource { return e.watch.Blind(work) }
+// Unwatched lists the resources of a work's objects that the agent cannot watch, sorted.
+func (e *Engine) Unwatched(work string) []schema.GroupVersionResource { return e.watch.Unwatched(work) }

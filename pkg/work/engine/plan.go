@@ -24,8 +24,8 @@ import (
 // Item is one manifest of a work.
 type Item struct {
 	Ref manifest.Ref
-	// Way is how it is applied. Plan does not set it.
-	Way Way
+	// Mode is how it is applied. Plan does not set it.
+	Mode Mode
 	// Refused is set if the manifest is refused without reading the object.
 	Refused *refusal.Refusal
 	// UnknownKind is set if the member does not serve the kind.
@@ -95,7 +95,7 @@ func objectOf(resource schema.GroupVersionResource, ref manifest.Ref) memberwatc
 // change. The error means that discovery on the member failed; a problem of a manifest is in its
 // item.
 func (e *Engine) Plan(work string, manifests [][]byte) ([]Item, error) {
-	plans, sum := &e.memories.of(work).plans, sumOf(e.memories.seed, manifests)
+	plans, sum := &e.caches.of(work).plans, sumOf(e.caches.seed, manifests)
 	if items, ok := plans.of(sum, manifests); ok {
 		return items, nil
 	}
@@ -108,7 +108,7 @@ func (e *Engine) Plan(work string, manifests [][]byte) ([]Item, error) {
 }
 
 // ForgetPlan discards the cached plan of a work.
-func (e *Engine) ForgetPlan(work string) { e.memories.of(work).plans.keep(0, nil) }
+func (e *Engine) ForgetPlan(work string) { e.caches.of(work).plans.keep(0, nil) }
 
 func (e *Engine) plan(manifests [][]byte) ([]Item, error) {
 	items := make([]Item, 0, len(manifests))

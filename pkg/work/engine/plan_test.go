@@ -89,10 +89,10 @@ func TestPlan_IdentifiesAManifestWithoutAName(t *testing.T) {
 func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testing.T) {
 	dialect := ours()
 	dialect.DropsNamespace = true
-	e := &Engine{Dialect: dialect, family: testFamily(""), kinds: &servedKinds{current: kindsOfAMember()}, memories: newMemories()}
+	e := &Engine{Dialect: dialect, family: testFamily(""), kinds: &servedKinds{current: kindsOfAMember()}, caches: newCaches()}
 	manifests := raw(`{"apiVersion":"v1","kind":"Namespace","metadata":{"namespace":"ns","name":"a"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
-	for _, look := range []string{"first", "second, which remembers"} {
+	for _, applyItems := range []string{"first", "second, which remembers"} {
 		items, err := e.Plan("work", manifests)
 		if err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testi
 				t.Fatal(err, it.Refused)
 			}
 			if it.Ref.Namespace != namespace || it.object.GetNamespace() != namespace {
-				t.Errorf("at the %s look %s is in namespace %q, by its name in %q", look, it.Ref.Kind, it.object.GetNamespace(), it.Ref.Namespace)
+				t.Errorf("at the %s look %s is in namespace %q, by its name in %q", applyItems, it.Ref.Kind, it.object.GetNamespace(), it.Ref.Namespace)
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func TestPlan_IsCachedWhileManifestsAndKindsAreUnchanged(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			e := &Engine{Dialect: ours(), family: testFamily(""), kinds: &servedKinds{current: known}, memories: newMemories()}
+			e := &Engine{Dialect: ours(), family: testFamily(""), kinds: &servedKinds{current: known}, caches: newCaches()}
 			first, err := e.Plan("work", tc.first)
 			if err != nil {
 				t.Fatal(err)

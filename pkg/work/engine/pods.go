@@ -27,14 +27,14 @@ const (
 	maxPods = 100
 )
 
-// asked caches the causes that the Pods of one work's workloads showed.
-type asked struct {
+// podCauses caches the causes that the Pods of one work's workloads showed.
+type podCauses struct {
 	mu sync.Mutex // guards of
-	of map[manifest.Key]answer
+	of map[manifest.Key]podCause
 }
 
-// answer is the cause that one workload's Pods showed.
-type answer struct {
+// podCause is the cause that one workload's Pods showed.
+type podCause struct {
 	why   string
 	due   time.Time
 	pause time.Duration
@@ -43,28 +43,28 @@ type answer struct {
 // ReadPods adds to unavailable workloads the cause that their Pods show, and sets AskIn. If the
 // agent cannot list Pods, it adds nothing.
 func (e *Engine) ReadPods(ctx context.Context, work string, r *Result) {
-	asked := &e.memories.of(work).asked
-	asked.mu.Lock()
-	defer asked.mu.Unlock()
-	before := asked.of
-	asked.of = map[manifest.Key]answer{}
+	podCauses := &e.caches.of(work).podCauses
+	podCauses.mu.Lock()
+	defer podCauses.mu.Unlock()
+	before := podCauses.of
+	podCauses.of = map[manifest.Key]podCause{}
 	now := e.clock.Now()
-	for i := range r.Outcomes {
-		out := &r.Outcomes[i]
+	for i := range r.Manifests {
+		out := &r.Manifests[i]
 		if out.pods.Selector == "" || out.Availability.State != availability.NotYet {
 			continue
 		}
 		key := manifest.KeyOf(out.Ref)
 		known, ok := before[key]
 		if !ok {
-			known = answer{due: now.Add(firstPodsDelay), pause: firstPodsDelay}
+			known = podCause{due: now.Add(firstPodsDelay), pause: firstPodsDelay}
 		}
 		if !now.Before(known.due) {
 			known.why = e.readPods(ctx, *out)
 			known.pause = min(2*known.pause, longestPodsDelay)
 			known.due = now.Add(known.pause)
 		}
-		asked.of[key], out.AskIn = known, known.due.Sub(now)
+		podCauses.of[key], out.ReadPodsIn = known, known.due.Sub(now)
 		if known.why != "" {
 			out.Availability.Message = Shorten(out.Availability.Message + ". " + known.why)
 		}
@@ -72,7 +72,7 @@ func (e *Engine) ReadPods(ctx context.Context, work string, r *Result) {
 }
 
 // readPods returns the cause that the Pods show now; empty if they cannot be read.
-func (e *Engine) readPods(ctx context.Context, out Outcome) string {
+func (e *Engine) readPods(ctx context.Context, out ManifestResult) string {
 	list, err := e.member.Resource(corev1.SchemeGroupVersion.WithResource("pods")).Namespace(out.Ref.Namespace).
 		List(ctx, metav1.ListOptions{LabelSelector: out.pods.Selector, Limit: maxPods})
 	if err != nil {

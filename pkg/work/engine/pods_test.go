@@ -22,7 +22,7 @@ import (
 )
 
 func unavailable() Result {
-	return Result{Outcomes: []Outcome{
+	return Result{Manifests: []ManifestResult{
 		{Ref: manifest.Ref{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}, pods: availability.Pods{Selector: "app=web"},
 			Availability: availability.Finding{State: availability.NotYet, Message: "Not all replicas are available yet"}},
 		{Ref: manifest.Ref{Version: "v1", Kind: "Service", Namespace: "shop", Name: "web"},
@@ -52,7 +52,7 @@ func lists(e *Engine) int {
 func TestReadPods_ReadsPodsWithGrowingDelays(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now, brokenPod("shop", "web-1", "web"), brokenPod("shop", "db-1", "db"), brokenPod("other", "web-0", "web"))
-	e.memories = newMemories()
+	e.caches = newCaches()
 	const plain, told = "Not all replicas are available yet", "Not all replicas are available yet. Pod web-1: container main: InvalidImageName"
 	for _, step := range []struct {
 		after, in time.Duration
@@ -72,28 +72,28 @@ func TestReadPods_ReadsPodsWithGrowingDelays(t *testing.T) {
 		now.SetTime(now.Now().Add(step.after))
 		r := unavailable()
 		e.ReadPods(t.Context(), "work", &r)
-		if out := r.Outcomes[0]; out.Availability.Message != step.want || out.AskIn != step.in || lists(e) != step.lists {
-			t.Errorf("%s later: got %q, asked again in %s, %d lists; want %q, %s, %d", step.after, out.Availability.Message, out.AskIn, lists(e), step.want, step.in, step.lists)
+		if out := r.Manifests[0]; out.Availability.Message != step.want || out.ReadPodsIn != step.in || lists(e) != step.lists {
+			t.Errorf("%s later: got %q, asked again in %s, %d lists; want %q, %s, %d", step.after, out.Availability.Message, out.ReadPodsIn, lists(e), step.want, step.in, step.lists)
 		}
-		if out := r.Outcomes[1]; out.AskIn != 0 || out.Availability.Message != "The load balancer has no address yet" {
+		if out := r.Manifests[1]; out.ReadPodsIn != 0 || out.Availability.Message != "The load balancer has no address yet" {
 			t.Errorf("a Service was asked for Pods: %+v", out)
 		}
 	}
 
 	well := unavailable()
-	well.Outcomes[0].Availability.State = availability.Available
+	well.Manifests[0].Availability.State = availability.Available
 	e.ReadPods(t.Context(), "work", &well)
 	r := unavailable()
 	e.ReadPods(t.Context(), "work", &r)
-	if r.Outcomes[0].Availability.Message != plain || r.Outcomes[0].AskIn != firstPodsDelay {
-		t.Errorf("a workload that was available in between has the message %q", r.Outcomes[0].Availability.Message)
+	if r.Manifests[0].Availability.Message != plain || r.Manifests[0].ReadPodsIn != firstPodsDelay {
+		t.Errorf("a workload that was available in between has the message %q", r.Manifests[0].Availability.Message)
 	}
 }
 
 func TestReadPods_KeepsTheMessageWhenPodsAreForbidden(t *testing.T) {
 	now := testingclock.NewFakePassiveClock(time.Unix(1e9, 0))
 	e, _ := engineOn(t, now)
-	e.memories = newMemories()
+	e.caches = newCaches()
 	e.member.(*fake.FakeDynamicClient).PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
 	})
@@ -101,7 +101,7 @@ func TestReadPods_KeepsTheMessageWhenPodsAreForbidden(t *testing.T) {
 	for range 2 {
 		r := unavailable()
 		e.ReadPods(t.Context(), "work", &r)
-		got = append(got, r.Outcomes[0].Availability.Message)
+		got = append(got, r.Manifests[0].Availability.Message)
 		now.SetTime(now.Now().Add(firstPodsDelay))
 	}
 	if want := slices.Repeat([]string{"Not all replicas are available yet"}, 2); !slices.Equal(got, want) || lists(e) != 1 {

@@ -46,26 +46,26 @@ type Removal struct {
 	unreleased bool
 	// waits is set if waves wait, or if the removal waits for something without an event.
 	waits bool
-	// patience is how long waves wait.
-	patience time.Duration
-	errs     []error
+	// backoff is how long waves wait.
+	backoff time.Duration
+	errs    []error
 }
 
 // pruning is one removal of objects.
 type pruning struct {
 	work   Work
 	policy metav1.DeletionPropagation
-	// doomed are the objects to remove; uids are their UIDs, if known.
-	doomed map[manifest.Key]bool
-	uids   map[types.UID]bool
+	// removing are the objects to remove; uids are their UIDs, if known.
+	removing map[manifest.Key]bool
+	uids     map[types.UID]bool
 	*Removal
 }
 
 func newPruning(w Work, left []Entry, policy metav1.DeletionPropagation) pruning {
-	p := pruning{work: w, policy: policy, doomed: map[manifest.Key]bool{}, uids: map[types.UID]bool{},
+	p := pruning{work: w, policy: policy, removing: map[manifest.Key]bool{}, uids: map[types.UID]bool{},
 		Removal: &Removal{gone: map[manifest.Key]bool{}, released: map[types.UID]bool{}}}
 	for _, entry := range left {
-		p.doomed[manifest.KeyOf(entry.Ref)] = true
+		p.removing[manifest.KeyOf(entry.Ref)] = true
 		p.uids[entry.UID] = entry.UID != ""
 	}
 	return p
@@ -85,7 +85,7 @@ func (p pruning) deletesDependents(uid types.UID) bool {
 // finalizers.
 func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	p := newPruning(w, left, policy)
-	p.patience = e.effort.Removal
+	p.backoff = e.tuning.Removal
 	byWave := make([][]Entry, len(e.Waves)+1)
 	for _, entry := range left {
 		wave := e.Waves.Of(entry.GroupVersionResource().GroupResource())
@@ -93,7 +93,7 @@ func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.
 	}
 	for wave := len(e.Waves); wave >= 0; wave-- {
 		var group errgroup.Group
-		group.SetLimit(e.effort.Manifests)
+		group.SetLimit(e.tuning.Manifests)
 		for _, entry := range byWave[wave] {
 			group.Go(func() error {
 				end, err := e.remove(ctx, p, entry)
@@ -114,11 +114,11 @@ func (e *Engine) prune(ctx context.Context, w Work, left []Entry, policy metav1.
 // are removed.
 func (p pruning) mustWait(now time.Time) bool {
 	if len(p.errs) > 0 {
-		return p.work.Ending.IsZero() || now.Sub(p.work.Ending) < p.patience
+		return p.work.Ending.IsZero() || now.Sub(p.work.Ending) < p.backoff
 	}
 	return slices.ContainsFunc(p.remaining, func(object *unstructured.Unstructured) bool {
 		since := object.GetDeletionTimestamp()
-		return since == nil || now.Sub(since.Time) < p.patience
+		return since == nil || now.Sub(since.Time) < p.backoff
 	})
 }
 
@@ -178,7 +178,7 @@ func (r *Removal) join(other *Removal) {
 }
 
 // remove deletes the object of an entry. It only removes our owner reference if other owners keep
-// the object, an heir takes it, or it stays on the member.
+// the object, a next owner takes it, or it stays on the member.
 func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, error) {
 	client := e.entryClient(entry)
 	var live *unstructured.Unstructured
@@ -215,18 +215,18 @@ func (e *Engine) removeOnce(ctx context.Context, p pruning, client dynamic.Resou
 	case live.GetDeletionTimestamp() != nil:
 		return ending{live: live}, true, nil
 	}
-	heir, err := p.work.Owner.NextOwner(ctx, entry)
+	next, err := p.work.Owner.NextOwner(ctx, entry)
 	if err != nil {
 		return ending{}, true, err
 	}
-	if heir != nil {
-		return ending{}, false, unreleased(e.leave(ctx, client, live, owner, heir, e.staleMark(p.work, live)))
+	if next != nil {
+		return ending{}, false, unreleased(e.leave(ctx, client, live, owner, next, e.staleMark(p.work, live)))
 	}
 	stay, err := e.stays(ctx, p, live)
 	switch {
 	case err != nil:
 		return ending{}, true, unreleasedError{err}
-	case stay.held:
+	case stay.retained:
 		return ending{live: live, kept: stay.why, waits: stay.waits}, true, nil
 	case stay.why != "":
 		err := e.leave(ctx, client, live, owner, nil, e.unmarked(p.work, stay.mark))
@@ -277,12 +277,12 @@ func (e *Engine) entryClient(entry Entry) dynamic.ResourceInterface {
 	return e.member.Resource(entry.GroupVersionResource()).Namespace(entry.Namespace)
 }
 
-// leave removes our owner reference from an object and adds that of the heir, if there is one. It
+// leave removes our owner reference from an object and adds that of the next owner, if there is one. It
 // sets annotations, or deletes those with a nil value.
-func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, heir *metav1.OwnerReference, annotations map[string]any) error {
+func (e *Engine) leave(ctx context.Context, client dynamic.ResourceInterface, live *unstructured.Unstructured, owner metav1.OwnerReference, next *metav1.OwnerReference, annotations map[string]any) error {
 	owners := withoutOwner(live.GetOwnerReferences(), owner)
-	if heir != nil {
-		owners = withOwner(owners, *heir)
+	if next != nil {
+		owners = withOwner(owners, *next)
 	}
 	metadata := map[string]any{"resourceVersion": live.GetResourceVersion(), "ownerReferences": owners}
 	if len(annotations) > 0 {
@@ -360,7 +360,7 @@ func (r *Removal) Describe() string {
 		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
 	}
 	if r.waits {
-		text += fmt.Sprintf(". What may serve it stays until it is gone, at most %s", r.patience)
+		text += fmt.Sprintf(". What may serve it stays until it is gone, at most %s", r.backoff)
 	}
 	return text + unfinished(first)
 }

@@ -30,7 +30,7 @@ func TestPrune(t *testing.T) {
 		object  *corev1.ConfigMap // nil: there is none
 		refused error             // of reading it
 		policy  metav1.DeletionPropagation
-		heir    *metav1.OwnerReference
+		next    *metav1.OwnerReference
 		gone    bool
 		says    string
 		// left are the owners of the remaining object; nil if it is deleted.
@@ -63,7 +63,7 @@ func TestPrune(t *testing.T) {
 			if tc.refused != nil {
 				member.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, tc.refused })
 			}
-			got, err := e.prune(t.Context(), Work{Record: us, Owner: testOwner{next: tc.heir}}, []Entry{{Ref: id("a")}}, tc.policy)
+			got, err := e.prune(t.Context(), Work{Record: us, Owner: testOwner{next: tc.next}}, []Entry{{Ref: id("a")}}, tc.policy)
 			if answered := err == nil; answered != (tc.refused == nil || apierrors.IsForbidden(tc.refused)) {
 				t.Fatalf("the error is %v", err)
 			}

@@ -22,11 +22,11 @@ var immutableWords = []string{"immutable", "may not be changed", "may not change
 
 // isImmutable reports whether a write was rejected because it changes an immutable field.
 func isImmutable(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &answer) || answer.Status().Details == nil {
+	var response apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &response) || response.Status().Details == nil {
 		return false
 	}
-	return slices.ContainsFunc(answer.Status().Details.Causes, func(cause metav1.StatusCause) bool {
+	return slices.ContainsFunc(response.Status().Details.Causes, func(cause metav1.StatusCause) bool {
 		return slices.ContainsFunc(immutableWords, func(words string) bool { return strings.Contains(cause.Message, words) })
 	})
 }

@@ -16,21 +16,21 @@ import (
 
 func TestIsImmutable(t *testing.T) {
 	spec := field.NewPath("spec")
-	answer := func(list ...*field.Error) error {
+	response := func(list ...*field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", list)
 	}
 	cases := map[string]struct {
 		err  error
 		want bool
 	}{
-		"a selector":                {answer(field.Invalid(spec.Child("selector"), "x", "field is immutable")), true},
-		"a StatefulSet":             {answer(field.Forbidden(spec, "updates to statefulset spec for fields other than 'replicas' are forbidden")), true},
-		"a Pod":                     {answer(field.Forbidden(spec, "pod updates may not change fields other than `spec.containers[*].image`")), true},
-		"a cluster IP":              {answer(field.Invalid(spec.Child("clusterIPs"), "x", "may not change once set")), true},
-		"a claim":                   {answer(field.Forbidden(spec, "spec is immutable after creation except resources.requests")), true},
-		"the role of a binding":     {answer(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), true},
-		"one of several":            {answer(field.Required(spec, ""), field.Invalid(spec, "x", "field is immutable")), true},
-		"a wrong value":             {answer(field.Invalid(spec, "x", "must be greater than 0")), false},
+		"a selector":                {response(field.Invalid(spec.Child("selector"), "x", "field is immutable")), true},
+		"a StatefulSet":             {response(field.Forbidden(spec, "updates to statefulset spec for fields other than 'replicas' are forbidden")), true},
+		"a Pod":                     {response(field.Forbidden(spec, "pod updates may not change fields other than `spec.containers[*].image`")), true},
+		"a cluster IP":              {response(field.Invalid(spec.Child("clusterIPs"), "x", "may not change once set")), true},
+		"a claim":                   {response(field.Forbidden(spec, "spec is immutable after creation except resources.requests")), true},
+		"the role of a binding":     {response(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), true},
+		"one of several":            {response(field.Required(spec, ""), field.Invalid(spec, "x", "field is immutable")), true},
+		"a wrong value":             {response(field.Invalid(spec, "x", "must be greater than 0")), false},
 		"a conflict":                {apierrors.NewConflict(schema.GroupResource{}, "a", nil), false},
 		"a member without patience": {apierrors.NewTooManyRequests("later", 1), false},
 	}

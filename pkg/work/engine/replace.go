@@ -74,7 +74,7 @@ func needsReplacing(t task, it Item, wanted, live *unstructured.Unstructured) bo
 	if !apiequality.Semantic.DeepEqual(wanted.Object["metadata"], live.Object["metadata"]) {
 		return true
 	}
-	return !apiequality.Semantic.DeepEqual(wanted.Object, live.Object) && !t.memory.hasShape(it, live)
+	return !apiequality.Semantic.DeepEqual(wanted.Object, live.Object) && !t.cache.hasShape(it, live)
 }
 
 // replacement returns the object to write in place of live.
@@ -110,7 +110,7 @@ func ownersOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerRefere
 	if live != nil {
 		there = live.GetOwnerReferences()
 	}
-	if it.Way.Disown {
+	if it.Mode.Disown {
 		return withoutOwner(there, owner)
 	}
 	return withOwner(there, owner)

@@ -49,9 +49,9 @@ func verbs(e *Engine) []string {
 func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *testing.T) {
 	other := recordRef("other", "2")
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap(other))
-	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
+	it := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: Replace})[0]
 	out := e.run(t.Context(), withoutMay(work), []Item{it})[0]
-	if out.Refused != nil || out.Err != nil || !out.Holds {
+	if out.Refused != nil || out.Err != nil || !out.Owned {
 		t.Fatalf("the outcome is %+v", out)
 	}
 	got, err := e.find(t.Context(), it)
@@ -67,7 +67,7 @@ func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *test
 
 func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
-	it := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})[0]
+	it := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: Replace})[0]
 	work = withoutMay(work)
 	e.run(t.Context(), work, []Item{it})
 	written, _ := e.find(t.Context(), it)
@@ -75,7 +75,7 @@ func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 	// The server fills something in; the status changes.
 	filled := written.DeepCopy()
 	filled.Object["immutable"] = false
-	work.memory.setShape(it, filled)
+	work.cache.setShape(it, filled)
 	filled.Object["status"] = map[string]any{"s": "other"}
 	filled.SetResourceVersion("9")
 	filled.SetAnnotations(map[string]string{"theirs": "of a controller"})
@@ -96,13 +96,13 @@ func TestReplace_WritesOnlyWhenTheShapeDiffers(t *testing.T) {
 func TestRun_AppliesAnObjectThatWasOnlyRead(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), foundConfigMap())
 	work = withoutMay(work)
-	work.saw = func(Item) memberwatch.Sighting { return memberwatch.Sighting{Version: "7", Reached: "7"} }
-	read := InWay([]Item{configMapItem(t, "new")}, Way{By: ReadOnly})
-	work.memory.begin(read, "terms", early.Time, time.Hour)
+	work.observed = func(Item) memberwatch.Observation { return memberwatch.Observation{Version: "7", Reached: "7"} }
+	read := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: ReadOnly})
+	work.cache.begin(read, "terms", early.Time, time.Hour)
 	e.run(t.Context(), work, read)
 	e.run(t.Context(), work, read)
-	brought := InWay([]Item{configMapItem(t, "new")}, Way{By: Replace})
-	work.memory.begin(brought, "terms", early.Time, time.Hour)
+	brought := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: Replace})
+	work.cache.begin(brought, "terms", early.Time, time.Hour)
 	e.run(t.Context(), work, brought)
 	if diff := cmp.Diff([]string{"get", "get", "update"}, verbs(e)); diff != "" {
 		t.Errorf("asked of the member (-want +got):\n%s", diff)
@@ -112,44 +112,44 @@ func TestRun_AppliesAnObjectThatWasOnlyRead(t *testing.T) {
 func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 	owned := func(e *Engine, work task) *unstructured.Unstructured { return foundConfigMap(work.Record) }
 	for name, tc := range map[string]struct {
-		way  Way
+		mode Mode
 		live func(*Engine, task) *unstructured.Unstructured
 		// The resulting object and the requests to the member.
-		data   string
-		owners int
-		verbs  []string
-		holds  bool
+		data     string
+		owners   int
+		verbs    []string
+		hasField bool
 	}{
 		"CreateOnly, missing": {
-			way: Way{By: CreateOnly}, data: "new", owners: 1, verbs: []string{"get", "create"}, holds: true},
+			mode: Mode{Method: CreateOnly}, data: "new", owners: 1, verbs: []string{"get", "create"}, hasField: true},
 		"CreateOnly, existing": {
-			way: Way{By: CreateOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
-			data: "old", owners: 1, verbs: []string{"get", "update"}, holds: true},
+			mode: Mode{Method: CreateOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
+			data: "old", owners: 1, verbs: []string{"get", "update"}, hasField: true},
 		"CreateOnly, existing and ours": {
-			way: Way{By: CreateOnly}, live: owned, data: "old", owners: 1, verbs: []string{"get"}, holds: true},
+			mode: Mode{Method: CreateOnly}, live: owned, data: "old", owners: 1, verbs: []string{"get"}, hasField: true},
 		"ReadOnly, missing": {
-			way: Way{By: ReadOnly}, verbs: []string{"get"}},
+			mode: Mode{Method: ReadOnly}, verbs: []string{"get"}},
 		"ReadOnly, existing": {
-			way: Way{By: ReadOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
+			mode: Mode{Method: ReadOnly}, live: func(*Engine, task) *unstructured.Unstructured { return foundConfigMap() },
 			data: "old", verbs: []string{"get"}},
 		"Replace with Disown": {
-			way: Way{By: Replace, Disown: true}, live: owned, data: "new", verbs: []string{"get", "update"}},
+			mode: Mode{Method: Replace, Disown: true}, live: owned, data: "new", verbs: []string{"get", "update"}},
 		"CreateOnly with Disown": {
-			way: Way{By: Replace, Disown: true}, data: "new", verbs: []string{"get", "create"}},
+			mode: Mode{Method: Replace, Disown: true}, data: "new", verbs: []string{"get", "create"}},
 		"CreateOnly with Disown, existing": {
-			way: Way{By: CreateOnly, Disown: true}, live: owned, data: "old", verbs: []string{"get", "update"}},
+			mode: Mode{Method: CreateOnly, Disown: true}, live: owned, data: "old", verbs: []string{"get", "update"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 			if tc.live != nil {
 				e, work = engineOn(t, testingclock.NewFakePassiveClock(early.Time), tc.live(e, work))
 			}
-			way := tc.way
-			way.Examine = func(object *unstructured.Unstructured) any { return object.GetName() }
-			it := InWay([]Item{configMapItem(t, "new")}, way)[0]
+			mode := tc.mode
+			mode.Examine = func(object *unstructured.Unstructured) any { return object.GetName() }
+			it := WithMode([]Item{configMapItem(t, "new")}, mode)[0]
 			e.member.(*dynamicfake.FakeDynamicClient).PrependReactor("create", "*", withUID(e))
 			out := e.run(t.Context(), withoutMay(work), []Item{it})[0]
-			if out.Refused != nil || out.Err != nil || out.Holds != tc.holds {
+			if out.Refused != nil || out.Err != nil || out.Owned != tc.hasField {
 				t.Errorf("the outcome is %+v", out)
 			}
 			if diff := cmp.Diff(tc.verbs, verbs(e)); diff != "" {

@@ -90,12 +90,12 @@ type stay struct {
 	// why is a predicate of which the object is the subject.
 	why string
 	// held is set if the work remains an owner, and waits if that can change without an event.
-	held, waits bool
+	retained, waits bool
 	// mark is the reason to write on the object.
 	mark string
 }
 
-// stays decides whether an object without an heir stays on the member when it leaves its work.
+// stays decides whether an object without a next owner stays on the member when it leaves its work.
 func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstructured) (stay, error) {
 	policy := ""
 	if e.DeletePolicyAnnotation != "" {
@@ -118,13 +118,13 @@ func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstru
 	if err != nil {
 		return stay{}, err
 	}
-	return e.spare(p.work, found), nil
+	return e.keepContainer(p.work, found), nil
 }
 
-// spare decides whether a container stays because of its contents. A work that continues to exist
+// keepContainer decides whether a container stays because of its contents. A work that continues to exist
 // keeps the container until it is empty. A deleted work waits for objects that may be deleted soon,
 // and then releases the container, so that its own deletion completes.
-func (e *Engine) spare(w Work, found contents) stay {
+func (e *Engine) keepContainer(w Work, found contents) stay {
 	if found.isNothing() {
 		return stay{}
 	}
@@ -132,13 +132,13 @@ func (e *Engine) spare(w Work, found contents) stay {
 	ends := !w.Ending.IsZero()
 	awaited := len(found.going) > 0 || len(found.unknown) > 0
 	switch {
-	case len(found.others) == 0 && len(found.unknown) == 0 && ends && elapsed >= e.effort.Removal && !w.RetainsData:
+	case len(found.others) == 0 && len(found.unknown) == 0 && ends && elapsed >= e.tuning.Removal && !w.RetainsData:
 		return stay{} // all its objects belong to works that are being deleted
-	case ends && len(found.others) == 0 && awaited && elapsed < e.effort.Removal:
-		return stay{why: "waits for " + found.text() + ", which it contains", held: true, waits: true}
+	case ends && len(found.others) == 0 && awaited && elapsed < e.tuning.Removal:
+		return stay{why: "waits for " + found.text() + ", which it contains", retained: true, waits: true}
 	case ends:
 		return stay{why: "stays on the member: it contains " + found.text(), mark: "contains " + found.text()}
 	}
 	return stay{why: "stays on the member until it is empty: it contains " + found.text() +
-		". To delete it with all that it contains, annotate it with " + e.DeletePolicyAnnotation + "=" + PolicyDelete, held: true}
+		". To delete it with all that it contains, annotate it with " + e.DeletePolicyAnnotation + "=" + PolicyDelete, retained: true}
 }

@@ -31,7 +31,7 @@ func careful(t *testing.T, objects ...runtime.Object) (*Engine, task) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(later.Time), objects...)
 	e.TakenOverAnnotation, e.DeletePolicyAnnotation, e.RetainedAnnotation = "fleetgate.io/taken-over", "fleetgate.io/delete-policy", "fleetgate.io/retained"
 	e.RetainedFromAnnotation = "fleetgate.io/retained-from"
-	e.effort.Removal = 5 * time.Minute
+	e.tuning.Removal = 5 * time.Minute
 	e.kinds = &servedKinds{current: kindsOfAMember()}
 	return e, work
 }
@@ -70,11 +70,11 @@ func TestTakesOver_MarksWhatNoWorkOwnedBefore(t *testing.T) {
 }
 
 func TestRun_MarksATakenOverObjectWithTheWriteThatOwnsIt(t *testing.T) {
-	for name, means := range map[string]Means{"merged": Merge, "applied on the server's side": ServerSide} {
+	for name, method := range map[string]Method{"merged": Merge, "applied on the server's side": ServerSide} {
 		t.Run(name, func(t *testing.T) {
 			e, work := careful(t, configMapOf())
 			it := configMapItem(t, "1")
-			it.Way.By = means
+			it.Mode.Method = method
 			e.run(t.Context(), work, []Item{it}) // the stand-in does not know how to merge
 			written := ""
 			for _, action := range e.member.(*fake.FakeDynamicClient).Actions() {
@@ -209,9 +209,9 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 	deployment := metav1.OwnerReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "7"}
 	outside := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "n", UID: "8"}
 	cases := map[string]struct {
-		holds stock
-		work  Work
-		want  string // goes, stays, kept or waits
+		hasField stock
+		work     Work
+		want     string // goes, stays, kept or waits
 	}{
 		"empty":                                {stock{}, Work{Ending: ending}, "goes"},
 		"a local object":                       {in("configmaps", metav1.ObjectMeta{Name: "local"}), Work{Ending: ending}, "stays"},
@@ -240,7 +240,7 @@ func TestPrune_KeepsANamespaceWithObjectsOfOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e, _ := careful(t, &corev1.Namespace{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"},
 				ObjectMeta: metav1.ObjectMeta{Name: "ns", UID: "5", OwnerReferences: []metav1.OwnerReference{us}}})
-			e.stored, tc.work.Record = tc.holds, us
+			e.stored, tc.work.Record = tc.hasField, us
 			if tc.work.Owner == nil {
 				tc.work.Owner = DefaultOwner{}
 			}

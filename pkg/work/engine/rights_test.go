@@ -18,7 +18,7 @@ func TestMissingRule(t *testing.T) {
 			`The agent cannot get pods/log in namespace "ns" of the member: its role lacks the rule {apiGroups: [""], resources: ["pods/log"], verbs: [get]}`},
 		"a quota": {`pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1`, ""},
 		"an escalation": {
-			`roles.rbac.authorization.k8s.io "a" is forbidden: user "agent" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: {APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`, ""},
+			`roles.rbac.authorization.k8s.io "a" is forbidden: user "agent" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently retained: {APIGroups:[""], Resources:["secrets"], Verbs:["get"]}`, ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

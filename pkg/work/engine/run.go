@@ -86,29 +86,29 @@ func runsIn(entries []Entry, items []Item) map[manifest.Key]Entry {
 	return runs
 }
 
-// ran returns the outcome of a manifest that ran to completion and whose object is gone. An
+// ran returns the result of a manifest that ran to completion and whose object is gone. An
 // expiring object that existed counts as completed although nobody saw it end: running it twice
 // does more harm than asking a user. The same holds for an object applied by an agent that did not
 // record runs.
-func (t task) ran(ctx context.Context, it Item) (Outcome, bool) {
+func (t task) ran(ctx context.Context, it Item) (ManifestResult, bool) {
 	if it.run == "" {
-		return Outcome{}, false
+		return ManifestResult{}, false
 	}
 	known := t.runs[it.key()]
 	if known.UID == "" && known.Run == (Run{}) {
 		var err error
 		if known.Run, err = t.Owner.PreviousRun(ctx, it.key()); err != nil {
-			return Outcome{Ref: it.Ref, Holds: true, Err: err}, true
+			return ManifestResult{Ref: it.Ref, Owned: true, Err: err}, true
 		}
 	}
-	out := Outcome{Ref: it.Ref, Holds: true, run: known.Run}
+	out := ManifestResult{Ref: it.Ref, Owned: true, run: known.Run}
 	switch isThis := known.Run.ManifestHash == it.run; {
 	case isThis && known.Run.Result != "":
 		out.Availability = known.Run.completion().Gone(it.Ref.Kind)
 	case known.UID != "" && it.expires && (isThis || known.Run.ManifestHash == ""):
 		out.Availability, out.run = availability.GoneUnseen(it.Ref.Kind), Run{ManifestHash: it.run}
 	default:
-		return Outcome{}, false
+		return ManifestResult{}, false
 	}
 	return out, true
 }
@@ -121,7 +121,7 @@ func (r *Removal) keepRuns(ctx context.Context, left []Entry, owner Owner) {
 		if entry.Run.Result == "" || !r.gone[key] {
 			continue
 		}
-		if heir, err := owner.NextOwner(ctx, entry); heir != nil || err != nil {
+		if next, err := owner.NextOwner(ctx, entry); next != nil || err != nil {
 			delete(r.gone, key) // the next reconcile gets the same error
 		}
 	}

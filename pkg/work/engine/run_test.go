@@ -34,7 +34,7 @@ func jobItem(t *testing.T, text string) Item {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return InWay(items, Way{By: Merge})[0]
+	return WithMode(items, Mode{Method: Merge})[0]
 }
 
 // liveJob returns our Job on the member, with a condition if it is not empty.
@@ -116,7 +116,7 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 			if tc.made {
 				out = e.applied(t.Context(), work, it, nil, secondJob(it.object))
 			}
-			entries := recorded(before, before, []Item{it}, []Outcome{out}, nil)
+			entries := recorded(before, before, []Item{it}, []ManifestResult{out}, nil)
 			if len(entries) != 1 || entries[0].Run != tc.learnt {
 				t.Errorf("the ledger is %+v", entries)
 			}

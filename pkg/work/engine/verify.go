@@ -27,10 +27,10 @@ const (
 func (e *Engine) verify(it Item, written *unstructured.Unstructured) *refusal.Refusal {
 	wanted := it.object
 	switch {
-	case it.Way.By != Merge && it.Way.By != ServerSide && it.Way.By != Replace:
+	case it.Mode.Method != Merge && it.Mode.Method != ServerSide && it.Mode.Method != Replace:
 		return nil
-	case it.Way.Leave != nil:
-		wanted = it.Way.Leave.Lean
+	case it.Mode.Leave != nil:
+		wanted = it.Mode.Leave.Lean
 	}
 	lost := compare.NotKept(e.merger.Known, wanted, written)
 	if len(lost) == 0 {

@@ -35,13 +35,13 @@ func changesWrites(t *testing.T, e *Engine, change func(*unstructured.Unstructur
 }
 
 func TestVerify_NamesAFieldThatTheMemberChanged(t *testing.T) {
-	for _, by := range []Means{Merge, Replace} {
+	for _, by := range []Method{Merge, Replace} {
 		t.Run(string(by), func(t *testing.T) {
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 			changesWrites(t, e, func(o *unstructured.Unstructured) { o.Object["data"] = map[string]any{"a": "other"} })
-			it := InWay([]Item{configMapItem(t, "new")}, Way{By: by})[0]
+			it := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: by})[0]
 			out := e.run(t.Context(), work, []Item{it})[0]
-			if out.Refused == nil || out.Refused.Reason != FieldsNotApplied || !out.Holds || out.Settled {
+			if out.Refused == nil || out.Refused.Reason != FieldsNotApplied || !out.Owned || out.Final {
 				t.Fatalf("the outcome is %+v, refused %+v", out, out.Refused)
 			}
 			const want = "/data/a is other instead of new. A mutating webhook of the member changed it"
@@ -79,7 +79,7 @@ func TestVerify_RepeatsNoValueOfASecret(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": value}}}
 	}
 	e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
-	refused := e.verify(Item{object: object("aGlkZGVu"), Way: Way{By: Merge}}, object("b3RoZXI="))
+	refused := e.verify(Item{object: object("aGlkZGVu"), Mode: Mode{Method: Merge}}, object("b3RoZXI="))
 	if refused == nil || strings.Contains(refused.Message, "aGlkZGVu") || strings.Contains(refused.Message, "b3RoZXI=") {
 		t.Errorf("refused: %+v", refused)
 	}
@@ -87,8 +87,8 @@ func TestVerify_RepeatsNoValueOfASecret(t *testing.T) {
 
 func TestVerify_IgnoresReadOnlyAndCreateOnly(t *testing.T) {
 	e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
-	for _, by := range []Means{ReadOnly, CreateOnly, Compare} {
-		if refused := e.verify(InWay([]Item{configMapItem(t, "new")}, Way{By: by})[0], foundConfigMap()); refused != nil {
+	for _, by := range []Method{ReadOnly, CreateOnly, Compare} {
+		if refused := e.verify(WithMode([]Item{configMapItem(t, "new")}, Mode{Method: by})[0], foundConfigMap()); refused != nil {
 			t.Errorf("%s: refused: %+v", by, refused)
 		}
 	}

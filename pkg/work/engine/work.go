@@ -28,7 +28,7 @@ type Work struct {
 	Record metav1.OwnerReference
 	// Owner decides about the objects of the work.
 	Owner Owner
-	// Under identifies everything that outcomes depend on besides manifest and object. If it
+	// Under identifies everything that results depend on besides manifest and object. If it
 	// changes, the engine reads all objects again.
 	Under string
 	// As reads and writes objects with the rights of the work. If nil, the agent's rights apply.
@@ -52,13 +52,13 @@ type Work struct {
 	RetainsData bool
 	// Ending is the deletion timestamp of the work. Zero if it is not being deleted.
 	Ending time.Time
-	// Held is set if it is unknown whether objects were removed from the work on purpose. They stay
+	// RetainsRemoved is set if it is unknown whether objects were removed from the work on purpose. They stay
 	// on the member and in the ledger until this work or another one wants them.
-	Held bool
+	RetainsRemoved bool
 }
 
-// Bring applies the items and removes objects of earlier ones.
-func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
+// Apply applies the items and removes objects of earlier ones.
+func (e *Engine) Apply(ctx context.Context, w Work, items []Item) Result {
 	before := known(w.Ledger.Entries(), w.Reported)
 	err := w.Ledger.Write(ctx, intended(w.Ledger.Entries(), before, items))
 	if apierrors.IsForbidden(err) {
@@ -67,7 +67,7 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	if err != nil {
 		return Result{Err: err}
 	}
-	outcomes := e.look(ctx, w, before, items)
+	results := e.applyItems(ctx, w, before, items)
 	left := leftovers(before, items)
 	unsure := false
 	var askErr error
@@ -77,60 +77,60 @@ func (e *Engine) Bring(ctx context.Context, w Work, items []Item) Result {
 	if unsure || askErr != nil {
 		left = nil
 	}
-	var held []Entry
-	if w.Held {
-		held, left = left, nil
+	var retained []Entry
+	if w.RetainsRemoved {
+		retained, left = left, nil
 	}
 	pruned, failure := e.clear(ctx, w, left, metav1.DeletePropagationBackground)
-	if w.Held && failure == nil {
-		pruned, failure = e.handOver(ctx, w, held)
-		held = pruned.Left(held)
+	if w.RetainsRemoved && failure == nil {
+		pruned, failure = e.handOver(ctx, w, retained)
+		retained = pruned.Left(retained)
 	}
 	pruned.keepRuns(ctx, left, w.Owner)
-	ledger := recorded(w.Ledger.Entries(), before, items, outcomes, pruned.gone)
+	ledger := recorded(w.Ledger.Entries(), before, items, results, pruned.gone)
 	return Result{
-		Outcomes: outcomes,
-		Denied:   pruned.against(),
-		Retained: pruned.retained,
-		Waits:    pruned.waits,
-		Unsure:   unsure,
-		Held:     held,
-		HoldEnds: w.Held && len(held) == 0 && !unsure && askErr == nil && failure == nil && areReadable(items),
-		Err:      errors.Join(askErr, failure, w.Ledger.Write(ctx, ledger), failures(outcomes)),
+		Manifests:     results,
+		Denied:        pruned.against(),
+		Retained:      pruned.retained,
+		Waits:         pruned.waits,
+		Unsure:        unsure,
+		Unreleased:    retained,
+		RetentionEnds: w.RetainsRemoved && len(retained) == 0 && !unsure && askErr == nil && failure == nil && areReadable(items),
+		Err:           errors.Join(askErr, failure, w.Ledger.Write(ctx, ledger), failures(results)),
 	}
 }
 
 // Compare reports how objects differ from the items. It writes neither objects nor the ledger.
 func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
-	outcomes := e.look(ctx, w, w.Ledger.Entries(), items)
-	return Result{Outcomes: outcomes, Err: failures(outcomes)}
+	results := e.applyItems(ctx, w, w.Ledger.Entries(), items)
+	return Result{Manifests: results, Err: failures(results)}
 }
 
-// look watches the objects of items and entries, and runs the items.
-func (e *Engine) look(ctx context.Context, w Work, entries []Entry, items []Item) []Outcome {
-	lacking := &e.memories.of(w.Name).lacking
+// applyItems watches the objects of items and entries, and runs the items.
+func (e *Engine) applyItems(ctx context.Context, w Work, entries []Entry, items []Item) []ManifestResult {
+	missingNamespaces := &e.caches.of(w.Name).missingNamespaces
 	follow := func() {
-		e.watch.Follow(w.Name, append(followed(items, entries), lacking.namespaces()...), groupsOf(items))
+		e.watch.Follow(w.Name, append(followed(items, entries), missingNamespaces.namespaces()...), groupsOf(items))
 	}
 	follow()
-	memory := &e.memories.of(w.Name).objects
-	memory.begin(items, w.Under, e.clock.Now(), e.effort.Resync)
+	cache := &e.caches.of(w.Name).objects
+	cache.begin(items, w.Under, e.clock.Now(), e.tuning.Resync)
 	with := *e
 	if w.As != nil {
 		with.member = w.As
 	}
-	outcomes := with.run(ctx, task{
-		Work: w, memory: memory, entries: entries, runs: runsIn(entries, items),
-		saw: func(it Item) memberwatch.Sighting { return e.watch.Saw(it.target()) },
+	results := with.run(ctx, task{
+		Work: w, cache: cache, entries: entries, runs: runsIn(entries, items),
+		observed: func(it Item) memberwatch.Observation { return e.watch.Observed(it.target()) },
 	}, items)
-	if lacking.note(outcomes) {
+	if missingNamespaces.note(results) {
 		follow()
 	}
-	if slices.ContainsFunc(outcomes, func(out Outcome) bool { return out.unserved }) {
+	if slices.ContainsFunc(results, func(out ManifestResult) bool { return out.unserved }) {
 		e.kinds.renew()
 		e.ForgetPlan(w.Name)
 	}
-	return outcomes
+	return results
 }
 
 // Remove removes all objects of a work. Foreground also waits for dependents; Orphan keeps the
@@ -161,7 +161,7 @@ func (e *Engine) clear(ctx context.Context, w Work, left []Entry, policy metav1.
 // Forget discards the cache of a work and stops watching its objects.
 func (e *Engine) Forget(work string) {
 	e.watch.Follow(work, nil, nil)
-	e.memories.forget(work)
+	e.caches.forget(work)
 }
 
 func kindOf(owner metav1.OwnerReference) schema.GroupKind {

@@ -28,16 +28,16 @@ const (
 	maxAnnotations = 256 << 10
 )
 
-// write brings live (nil if there is no object) to the desired state and returns the object
+// write changes live (nil if there is no object) to the desired state and returns the object
 // afterwards.
 func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	switch it.Way.By {
+	switch it.Mode.Method {
 	case Replace:
 		return e.replace(ctx, t, it, live)
 	case CreateOnly:
 		return e.createOnly(ctx, t, it, live)
 	}
-	if it.Way.Leave.isApplied(live) {
+	if it.Mode.Leave.isApplied(live) {
 		return e.setOwners(ctx, t.Record, it, live)
 	}
 	desired, merging := e.desire(t.Record, it, live)
@@ -56,13 +56,13 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 
 // differs reports whether write would change live. It changes nothing.
 func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (bool, error) {
-	switch it.Way.By {
+	switch it.Mode.Method {
 	case Replace:
 		return needsReplacing(t, it, replacement(it, live, t.Record), live), nil
 	case CreateOnly:
 		return len(live.GetOwnerReferences()) != len(ownersOf(it, live, t.Record)), nil
 	}
-	if it.Way.Leave.isApplied(live) {
+	if it.Mode.Leave.isApplied(live) {
 		return false, nil
 	}
 	desired, merging := e.desire(t.Record, it, live)
@@ -77,8 +77,8 @@ func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructure
 // desire returns the object to merge into live, or to apply server-side.
 func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured.Unstructured) (desired *unstructured.Unstructured, merging bool) {
 	desired, merging = it.object.DeepCopy(), e.merges(it, live)
-	if !merging && it.Way.Leave != nil {
-		it.object = it.Way.Leave.of(it.object, live)
+	if !merging && it.Mode.Leave != nil {
+		it.object = it.Mode.Leave.of(it.object, live)
 		desired = it.object.DeepCopy()
 	}
 	if !merging {
@@ -87,7 +87,7 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 	if annotations := e.annotations(it, merging); len(annotations) > 0 {
 		desired.SetAnnotations(annotations)
 	}
-	if !merging && !it.Way.OwnTogether {
+	if !merging && !it.Mode.OwnTogether {
 		live = nil
 	}
 	desired.SetOwnerReferences(ownersOf(it, live, owner))
@@ -98,7 +98,7 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 // for the last-applied annotation is applied server-side instead, with force, since a merge
 // overrides other managers too.
 func (e *Engine) merges(it Item, live *unstructured.Unstructured) bool {
-	return it.Way.By != ServerSide && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
+	return it.Mode.Method != ServerSide && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
 }
 
 // annotations returns the annotations of the manifest and of the engine. A merge records what it
@@ -149,10 +149,10 @@ func withoutManagers(object *unstructured.Unstructured) *unstructured.Unstructur
 }
 
 // managerOf is the field manager of an item's writes.
-func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Way.Manager, e.Manager) }
+func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Mode.Manager, e.Manager) }
 
 func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	force := it.Way.By == Merge || it.Way.Force // a manifest too large for a merge overrides too
+	force := it.Mode.Method == Merge || it.Mode.Force // a manifest too large for a merge overrides too
 	alone := false
 	if live != nil {
 		if err := e.moveFields(ctx, it, live); err != nil {
@@ -161,14 +161,14 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 		// This holds for this version of the object only: an autoscaler may write the next one.
 		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
 	}
-	carries := it.Way.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.Record).Shared()
-	if live != nil && (it.Way.KeepDrifts || carries || it.pinned || alone) {
+	carries := it.Mode.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.Record).Shared()
+	if live != nil && (it.Mode.KeepDrifts || carries || it.pinned || alone) {
 		// The resourceVersion protects later changes: drift since the comparison, fields that the
 		// member decides, and removed owners.
 		desired.SetResourceVersion(live.GetResourceVersion())
 	}
 	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone})
-	if err != nil || !it.Way.Disown {
+	if err != nil || !it.Mode.Disown {
 		return written, err
 	}
 	return e.setOwners(ctx, t.Record, it, written) // another manager may have applied our owner reference

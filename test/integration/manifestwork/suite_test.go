@@ -175,7 +175,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 	if o.wrap != nil {
 		memberConfig.Wrap(o.wrap)
 	}
-	reached, err := engine.Reach(memberConfig)
+	reached, err := engine.NewMember(memberConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 		return nil, err
 	}
 	if o.works {
-		works, err := apply.New(apply.Options{Member: clusterName, Reached: reached})
+		works, err := apply.New(apply.Options{Member: clusterName, MemberAPI: reached})
 		if err != nil {
 			return nil, err
 		}
@@ -191,8 +191,8 @@ func newAgent(ctx context.Context, o agentOptions, hubConfig *rest.Config) (ctrl
 			return nil, err
 		}
 	}
-	options := manifestwork.Options{Cluster: clusterName, HubURL: o.of.Config().Host, AgentID: agentID, Reached: reached,
-		Effort: engine.Effort{Blind: time.Second}, RawFeedback: o.raw, Impersonate: o.impersonate, EvictionGrace: o.grace}
+	options := manifestwork.Options{Cluster: clusterName, HubURL: o.of.Config().Host, AgentID: agentID, MemberAPI: reached,
+		Tuning: engine.Tuning{Unwatched: time.Second}, RawFeedback: o.raw, Impersonate: o.impersonate, EvictionGrace: o.grace}
 	if o.url != "" {
 		options.HubURL = o.url
 	}

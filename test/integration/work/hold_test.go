@@ -20,16 +20,16 @@ import (
 )
 
 // told is the last sum of retained objects that the suite's agent reported.
-var told atomic.Pointer[retention.Sum]
+var told atomic.Pointer[retention.Summary]
 
-func tellHeld(held retention.Sum) { told.Store(&held) }
+func tellHeld(held retention.Summary) { told.Store(&held) }
 
 // holding returns the number of retained objects; release looks up their id.
-func holding() retention.Sum {
+func holding() retention.Summary {
 	if held := told.Load(); held != nil {
-		return retention.Sum{Works: held.Works, Objects: held.Objects, Example: held.Example}
+		return retention.Summary{Works: held.Works, Objects: held.Objects, Example: held.Example}
 	}
-	return retention.Sum{}
+	return retention.Summary{}
 }
 
 var _ = Describe("A hub that was restored to an earlier state", func() {
@@ -40,20 +40,20 @@ var _ = Describe("A hub that was restored to an earlier state", func() {
 		before := expect.ConfigMap(ctx, memberClient, ns, "b")
 		vanish(ctx, "hold-again")
 		Eventually(heldSince(ctx, "hold-again")).ShouldNot(BeEmpty())
-		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 2, Example: "hold-again"}))
+		Eventually(holding).Should(Equal(retention.Summary{Works: 1, Objects: 2, Example: "hold-again"}))
 
 		By("re-creating it with fewer objects, possibly by mistake")
 		createWork(ctx, "hold-again", nil, build.ConfigMapText(ns, "a", "x", "1"))
 		Eventually(reported(ctx, "hold-again")).Should(beDone())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(Equal("True/" + placementv1beta1.ReasonHubRestored))
-		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-again"}))
+		Eventually(holding).Should(Equal(retention.Summary{Works: 1, Objects: 1, Example: "hold-again"}))
 		Expect(heldSince(ctx, "hold-again")()).NotTo(BeEmpty())
 
 		By("re-creating it with all objects")
 		changeWork(ctx, "hold-again", build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"))
 		Eventually(heldSince(ctx, "hold-again")).Should(BeEmpty())
 		Eventually(conditionOf(ctx, "hold-again", placementv1beta1.ConditionRetained)).Should(BeEmpty())
-		Eventually(holding).Should(Equal(retention.Sum{}))
+		Eventually(holding).Should(Equal(retention.Summary{}))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").UID).To(Equal(before.UID))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "b").ResourceVersion).To(Equal(before.ResourceVersion))
 
@@ -138,14 +138,14 @@ var _ = Describe("A hub that was restored to an earlier state", func() {
 		agent = startAgent(member.Config())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
 		Eventually(expect.Gone(ctx, hubClient, &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "hold-deleted"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "hold-deleted"}))
+		Eventually(holding).Should(Equal(retention.Summary{Works: 1, Objects: 1, Example: "hold-deleted"}))
 		Expect(ledger(ctx, "hold-deleted")()).To(ConsistOf("b"))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).NotTo(BeNil())
 
 		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-deleted"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(retention.Sum{}))
+		Eventually(holding).Should(Equal(retention.Summary{}))
 	})
 
 	It("hands a retained object to another Work that wants it", func(ctx SpecContext) {
@@ -162,7 +162,7 @@ var _ = Describe("A hub that was restored to an earlier state", func() {
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.OwnerReferences).To(HaveExactElements(HaveField("Name", "hold-second")))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "hold-first"}})).Should(BeTrue())
-		Eventually(holding).Should(Equal(retention.Sum{}))
+		Eventually(holding).Should(Equal(retention.Summary{}))
 	})
 })
 
@@ -193,13 +193,13 @@ var _ = Describe("A hub that replaces a lost hub", func() {
 		after := expect.ConfigMap(ctx, memberClient, ns, "a")
 		Expect(after.UID).To(Equal(before.UID))
 		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion), "it needs no write")
-		Eventually(holding).Should(Equal(retention.Sum{Works: 2, Objects: 2, Example: "former"}))
+		Eventually(holding).Should(Equal(retention.Summary{Works: 2, Objects: 2, Example: "former"}))
 		Expect(getRecord(ctx, "former").Annotations).To(HaveKeyWithValue(apply.HubAnnotation, present))
 
 		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "b")).Should(BeNil())
 		Eventually(expect.Data(ctx, memberClient, ns, "c")).Should(BeNil())
-		Eventually(holding).Should(Equal(retention.Sum{}))
+		Eventually(holding).Should(Equal(retention.Summary{}))
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).NotTo(BeNil())
 		removeWork(ctx, "former") // while the hub still has another UID
 	})

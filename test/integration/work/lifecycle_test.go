@@ -308,12 +308,12 @@ var _ = Describe("A restart of the agent", func() {
 
 		agent = startAgent(member.Config())
 		Eventually(heldSince(ctx, "vanished")).ShouldNot(BeEmpty())
-		Eventually(holding).Should(Equal(retention.Sum{Works: 1, Objects: 1, Example: "vanished"}))
+		Eventually(holding).Should(Equal(retention.Summary{Works: 1, Objects: 1, Example: "vanished"}))
 		Consistently(expect.Data(ctx, memberClient, ns, "a")).ShouldNot(BeNil())
 
 		release(ctx)
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(BeNil())
-		Eventually(holding).Should(Equal(retention.Sum{}))
+		Eventually(holding).Should(Equal(retention.Summary{}))
 		Eventually(expect.Gone(ctx, memberClient, &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "vanished"}})).Should(BeTrue())
 		Expect(getRecord(ctx, "of-another-hub").DeletionTimestamp).To(BeNil())
 

@@ -142,7 +142,7 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 	if err != nil {
 		return nil, err
 	}
-	reached, err := engine.Reach(memberConfig)
+	reached, err := engine.NewMember(memberConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -150,8 +150,8 @@ func newAgent(ctx context.Context, hubConfig, memberConfig *rest.Config) (ctrl.M
 		return nil, err
 	}
 	reconciler, err := apply.New(apply.Options{
-		Member: memberName, Reached: reached, Effort: engine.Effort{Blind: time.Second}, NamespacedApplier: namespacedApplier, House: []string{ownNamespace},
-		Holds: retention.NewBook(tellHeld),
+		Member: memberName, MemberAPI: reached, Tuning: engine.Tuning{Unwatched: time.Second}, NamespacedApplier: namespacedApplier, ReservedNamespaces: []string{ownNamespace},
+		Retention: retention.NewTracker(tellHeld),
 	})
 	if err != nil {
 		return nil, err

@@ -36,7 +36,7 @@ type Retained struct {
 	// mu guards the fields below it.
 	mu sync.Mutex
 	// shown is nil until the agent has processed all Works.
-	shown *retention.Sum
+	shown *retention.Summary
 	timer clock.Timer
 }
 
@@ -47,7 +47,7 @@ func NewRetained(member string, clock clock.WithDelayedExecution) *Retained {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.shown == nil {
-			r.shown = &retention.Sum{}
+			r.shown = &retention.Summary{}
 			r.changed.wake()
 		}
 	})
@@ -55,7 +55,7 @@ func NewRetained(member string, clock clock.WithDelayedExecution) *Retained {
 }
 
 // Set replaces the retained objects.
-func (r *Retained) Set(sum retention.Sum) {
+func (r *Retained) Set(sum retention.Summary) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.shown = &sum
@@ -77,7 +77,7 @@ func (r *Retained) condition(released string) *metav1.Condition {
 	return retainedCondition(r.member, *r.shown, released)
 }
 
-func retainedCondition(member string, retained retention.Sum, released string) *metav1.Condition {
+func retainedCondition(member string, retained retention.Summary, released string) *metav1.Condition {
 	if retained.Objects == 0 {
 		return &metav1.Condition{Type: clusterv1beta1.ConditionPlacementsRetained, Status: metav1.ConditionFalse,
 			Reason: clusterv1beta1.ReasonNothingRetained, Message: "the hub knows all objects that were placed on the member"}

@@ -51,7 +51,7 @@ func TestRetained_ReportsAStableStateAndItsEnd(t *testing.T) {
 	if got := says(); got != "" || retained.condition("") != nil {
 		t.Errorf("before anything is known: %q", got)
 	}
-	retained.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", HubRestored: true})
+	retained.Set(retention.Summary{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a,9c2e", HubRestored: true})
 	if woken() {
 		t.Error("it is reported before it is stable")
 	}
@@ -70,11 +70,11 @@ func TestRetained_ReportsAStableStateAndItsEnd(t *testing.T) {
 		}
 	}
 	released = ""
-	retained.Set(retention.Sum{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a"})
+	retained.Set(retention.Summary{Works: 2, Objects: 3, Kinds: "Works", Example: "shop-work", IDs: "1f3a"})
 	if got := says(); !strings.HasPrefix(got, "True WorkReplaced Works replaced others") {
 		t.Errorf("while Works have replaced others: %q", got)
 	}
-	retained.Set(retention.Sum{})
+	retained.Set(retention.Summary{})
 	if got := says(); !strings.HasPrefix(got, "False NothingRetained") {
 		t.Errorf("afterwards: %q", got)
 	}
@@ -91,7 +91,7 @@ func TestReportRetained_ReplacesTheConditionOfThePreviousVersion(t *testing.T) {
 	if len(conditions) != 1 || conditions[0].Type != clusterv1beta1.PreviousPlacementsRetained {
 		t.Errorf("before the agent has processed all Works: %v", conditions)
 	}
-	none := retainedCondition("member-1", retention.Sum{}, "")
+	none := retainedCondition("member-1", retention.Summary{}, "")
 	reportRetained(&conditions, 1, none, now)
 	if len(conditions) != 1 || conditions[0].Type != clusterv1beta1.ConditionPlacementsRetained || conditions[0].Status != metav1.ConditionFalse {
 		t.Errorf("got %v, want one condition PlacementsRetained False", conditions)

@@ -40,7 +40,7 @@ func newKeeper(t *testing.T, count string) *keeper {
 	return &keeper{T: t, Reconciler: &Reconciler{
 		Hub: hub, Live: hub, Member: fake.NewClientBuilder().WithScheme(known).Build(), HubNamespace: "fleet-member-m",
 		AccountNamespace: "accounts", AgentNamespace: "fleet-system", Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)),
-		Epochs: retention.NewEpochs(hub, "m"), Holds: retention.NewBook(nil),
+		Epochs: retention.NewEpochs(hub, "m"), Holds: retention.NewTracker(nil),
 	}}
 }
 
@@ -93,13 +93,13 @@ func TestHoldAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
 		k.vanish()
 	}
 	held := k.is()
-	if held == nil || !retention.MarkOn(held).Is() || k.Holds.Sum().Objects != 1 {
-		t.Fatalf("the account is %v, held is %v", held, k.Holds.Sum())
+	if held == nil || !retention.MarkOn(held).Is() || k.Holds.Summary().Objects != 1 {
+		t.Fatalf("the account is %v, held is %v", held, k.Holds.Summary())
 	}
 	k.Holds.Release([]string{"another", retention.MarkOn(held).ID})
 	k.vanish()
-	if k.is() != nil || k.Holds.Sum() != (retention.Sum{}) {
-		t.Errorf("it is not deleted, or still counted: %v", k.Holds.Sum())
+	if k.is() != nil || k.Holds.Summary() != (retention.Summary{}) {
+		t.Errorf("it is not deleted, or still counted: %v", k.Holds.Summary())
 	}
 }
 
@@ -124,8 +124,8 @@ func TestEnsureAccount_AdoptsARetainedAccountWithItsTokens(t *testing.T) {
 				k.vanish()
 			}
 			again := k.ensure("made-again")
-			if again.UID != "account" || retention.MarkOn(again).Is() || k.Holds.Sum() != (retention.Sum{}) {
-				t.Errorf("it is %v, held is %v", again.ObjectMeta, k.Holds.Sum())
+			if again.UID != "account" || retention.MarkOn(again).Is() || k.Holds.Summary() != (retention.Summary{}) {
+				t.Errorf("it is %v, held is %v", again.ObjectMeta, k.Holds.Summary())
 			}
 			k.vanish()
 			if k.is() != nil {

@@ -74,7 +74,7 @@ type Reconciler struct {
 	// retained.
 	Epochs *retention.Epochs
 	// Holds counts the retained accounts. It must be set if Epochs is.
-	Holds *retention.Book
+	Holds *retention.Tracker
 	// Recorder writes events on ManagedServiceAccounts.
 	Recorder events.EventRecorder
 }

@@ -54,7 +54,7 @@ func TestAppliers_UseTheRightsOfThePlacementsNamespace(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			asked = nil
-			r, err := New(Options{Member: "m", Reached: reached(t, &rest.Config{Host: member.URL, BearerToken: "of-the-agent"}), NamespacedApplier: tc.account})
+			r, err := New(Options{Member: "m", MemberAPI: reached(t, &rest.Config{Host: member.URL, BearerToken: "of-the-agent"}), NamespacedApplier: tc.account})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,23 +79,23 @@ func TestAppliers_UseTheRightsOfThePlacementsNamespace(t *testing.T) {
 	}
 }
 
-// written returns the outcome of the one manifest of a Work.
-func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.Outcome {
+// written returns the result of the one manifest of a Work.
+func written(t *testing.T, r *Reconciler, work *placementv1beta1.Work) engine.ManifestResult {
 	t.Helper()
 	var err error
-	p := &planned{work: work, way: wayOf((*placementv1beta1.ApplyStrategy)(nil).WithDefaults(), nil), job: r.jobOf(work, &placementv1beta1.AppliedWork{}, (*placementv1beta1.ApplyStrategy)(nil).WithDefaults())}
-	if p.items, err = r.items(work, p.way); err != nil {
+	p := &planned{work: work, mode: modeOf((*placementv1beta1.ApplyStrategy)(nil).WithDefaults(), nil), job: r.jobOf(work, &placementv1beta1.AppliedWork{}, (*placementv1beta1.ApplyStrategy)(nil).WithDefaults())}
+	if p.items, err = r.items(work, p.mode); err != nil {
 		t.Fatal(err)
 	}
 	if p.job.As, p.cannot, err = r.appliers.of(work); err != nil {
 		t.Fatal(err)
 	}
 	p.job.Ledger = noLedger{}
-	result, err := r.write(t.Context(), p)
+	result, err := r.apply(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return result.Outcomes[0]
+	return result.Manifests[0]
 }
 
 // noLedger is always empty.

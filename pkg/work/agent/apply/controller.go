@@ -35,7 +35,7 @@ type Reconciler struct {
 	engine    *engine.Engine
 	records   *records
 	appliers  appliers
-	turns     *turns
+	throttle  *throttle
 	events    events.EventRecorder
 }
 
@@ -47,19 +47,19 @@ func New(options Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r := &Reconciler{options: o, turns: newTurns(o)}
+	r := &Reconciler{options: o, throttle: newThrottle(o)}
 	known := runtime.NewScheme()
 	if err := placementv1beta1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	member, err := client.New(o.Reached.Config, client.Options{Scheme: known, Mapper: o.Reached.Kinds, HTTPClient: o.Reached.Client})
+	member, err := client.New(o.MemberAPI.Config, client.Options{Scheme: known, Mapper: o.MemberAPI.Kinds, HTTPClient: o.MemberAPI.Client})
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: making the member's client: %w", ControllerName, err)
 	}
-	r.appliers = appliers{account: o.NamespacedApplier, member: o.Reached}
-	r.engine = o.Reached.For(dialect(), engine.Options{
-		Effort: o.Effort, Retries: r.turns.retries, Records: appliedWorks(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
-	r.records = &records{options: o, member: member, kept: engine.NewRecordMemory[*placementv1beta1.AppliedWork](r.engine.Saw, o.Clock)}
+	r.appliers = appliers{account: o.NamespacedApplier, member: o.MemberAPI}
+	r.engine = o.MemberAPI.For(dialect(), engine.Options{
+		Tuning: o.Tuning, Retries: r.throttle.retries, Records: appliedWorks(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
+	r.records = &records{options: o, member: member, kept: engine.NewRecordCache[*placementv1beta1.AppliedWork](r.engine.Observed, o.Clock)}
 	return r, nil
 }
 
@@ -78,7 +78,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 		// release retained objects by an annotation.
 		Watches(&clusterv1beta1.InternalMemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.waitingWorks),
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		WatchesRawSource(source.Channel(r.engine.Touched(), handler.Funcs{GenericFunc: enqueueTouched})).
+		WatchesRawSource(source.Channel(r.engine.Changes(), handler.Funcs{GenericFunc: enqueueTouched})).
 		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
 }
@@ -112,13 +112,13 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("getting Work %q: %w", request.Name, err)
 	}
-	wait, leave := r.turns.take(work)
+	wait, leave := r.throttle.admit(work)
 	if wait != nil {
 		return *wait, nil
 	}
 	defer leave()
 	if work.DeletionTimestamp != nil {
-		progress := r.turns.of(work.Name) // finalize may delete the entry
+		progress := r.throttle.of(work.Name) // finalize may delete the entry
 		result, err := r.finalize(ctx, work)
 		progress.ended(work.Generation, err == nil)
 		return result, err
@@ -130,11 +130,11 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if p == nil || err != nil {
 		return later, err
 	}
-	result, err := r.write(ctx, p)
+	result, err := r.apply(ctx, p)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleRetention(ctx, p, result); err != nil {
+	if err := r.updateRetention(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)
@@ -148,7 +148,7 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 	if err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before)); err != nil {
 		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
 	}
-	r.turns.wrote(work)
+	r.throttle.wrote(work)
 	return nil
 }
 
@@ -156,5 +156,5 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1
 func (r *Reconciler) forget(work string) {
 	r.engine.Forget(work)
 	r.records.kept.Forget(work)
-	r.turns.forget(work)
+	r.throttle.forget(work)
 }

@@ -62,18 +62,18 @@ func (r *Reconciler) end(ctx context.Context, work *placementv1beta1.Work, m mem
 	if record == nil || record.DeletionTimestamp != nil || !r.records.isOurs(record, m) {
 		return r.depart(ctx, d)
 	}
-	s, err := r.see(ctx, work, m)(record)
+	s, err := r.compareState(ctx, work, m)(record)
 	if err != nil {
 		return nil, err
 	}
-	held := beyond(ledger{r.records, record}.Entries(), work)
-	if !s.held.Is() || len(held) == 0 {
+	retained := beyond(ledger{r.records, record}.Entries(), work)
+	if !s.retained.Is() || len(retained) == 0 {
 		return r.depart(ctx, d)
 	}
 	if err := r.records.renew(ctx, record, m, s); err != nil {
 		return nil, err
 	}
-	return r.departHeld(ctx, d, held)
+	return r.departExcept(ctx, d, retained)
 }
 
 // departure describes the removal of one Work's objects.
@@ -180,7 +180,7 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 // stay when it rejoins, until a Work of the same name adopts them.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	r.forget(key.Name)
-	if r.engine.Saw(r.records.object(key.Name)).Absent() {
+	if r.engine.Observed(r.records.object(key.Name)).Absent() {
 		r.setRetained(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil // usually the regular end of a deleted Work
 	}
@@ -203,13 +203,13 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 		r.setRetained(key.Name, retention.Mark{}, 0)
 		return ctrl.Result{}, nil
 	}
-	if record.DeletionTimestamp == nil && !holdOf(record).IsReleased(m.released) {
-		return r.holdVanished(ctx, record, m)
+	if record.DeletionTimestamp == nil && !markOf(record).IsReleased(m.released) {
+		return r.retainVanished(ctx, record, m)
 	}
 	r.setRetained(key.Name, retention.Mark{}, 0)
 	log.FromContext(ctx).Info("Removing released objects of a Work that no longer exists on the hub", "Work", key.Name)
 	_, err = r.depart(ctx, departure{work: &metav1.ObjectMeta{Name: key.Name}, record: record, membership: m, policy: metav1.DeletePropagationForeground,
-		retainsData: !holdOf(record).IsReleased(m.released)})
+		retainsData: !markOf(record).IsReleased(m.released)})
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 
@@ -219,6 +219,6 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1
 		return err
 	}
 	// The cache still returns the Work for a moment; a second removal would be wasted.
-	r.turns.wrote(work)
+	r.throttle.wrote(work)
 	return nil
 }

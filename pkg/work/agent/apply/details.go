@@ -19,7 +19,7 @@ import (
 
 // driftDetails reports how the object of an applied manifest differs. Times change only with the
 // details, so that a reconcile without news writes nothing.
-func driftDetails(before *placementv1beta1.DriftDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DriftDetails {
+func driftDetails(before *placementv1beta1.DriftDetails, out engine.ManifestResult, now metav1.Time) *placementv1beta1.DriftDetails {
 	if len(out.Drift.Fields) == 0 {
 		return nil
 	}
@@ -40,7 +40,7 @@ func driftDetails(before *placementv1beta1.DriftDetails, out engine.Outcome, now
 }
 
 // diffDetails is the same for the object of a manifest that is not applied.
-func diffDetails(before *placementv1beta1.DiffDetails, out engine.Outcome, now metav1.Time) *placementv1beta1.DiffDetails {
+func diffDetails(before *placementv1beta1.DiffDetails, out engine.ManifestResult, now metav1.Time) *placementv1beta1.DiffDetails {
 	if len(out.Diff.Fields) == 0 {
 		return nil
 	}
@@ -78,7 +78,7 @@ func sameFields(before, now []placementv1beta1.PatchDetail) bool {
 }
 
 // backReported returns the status of the object, if requested.
-func backReported(before *placementv1beta1.BackReportedStatus, out engine.Outcome, now metav1.Time) *placementv1beta1.BackReportedStatus {
+func backReported(before *placementv1beta1.BackReportedStatus, out engine.ManifestResult, now metav1.Time) *placementv1beta1.BackReportedStatus {
 	if out.Mirrored == nil {
 		return nil
 	}

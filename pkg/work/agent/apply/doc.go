@@ -11,10 +11,10 @@
 //  1. event.go: triggers of a reconcile. These are a change of the Work's spec, a change of one of its objects
 //     on the member, a new kind that it waits for, a retry after a refusal, and a slow resync. Changed Works
 //     come first.
-//  2. controller.go: adds the finalizer and waits for the Work's turn (turns.go).
+//  2. controller.go: adds the finalizer and waits for the Work's turn (throttle.go).
 //  3. plan.go: reads the manifests. The Work gets an AppliedWork of the same name on the member (record.go),
 //     which owns all its objects and stores its ledger. ownership.go decides which other owners are
-//     allowed. seen.go detects a restored hub, and hold.go retains objects then.
+//     allowed. state.go detects a restored hub, and retention.go retains objects then.
 //  4. write.go: the engine applies the manifests. If the Work also defines a kind, the reconcile waits until
 //     the member serves it.
 //  5. report.go: computes the Work's status (status.go), writes it if it differs, and schedules the next
@@ -27,5 +27,5 @@
 //
 // This package does not write objects that another AppliedWork owns, unless both sides allow
 // co-ownership. It does not delete objects without its owner reference, or objects that another
-// Work wants (heir.go). While a member leaves the fleet it removes nothing: placed resources stay.
+// Work wants (next owner.go). While a member leaves the fleet it removes nothing: placed resources stay.
 package apply

@@ -46,7 +46,7 @@ var _ engine.Family = family{}
 
 // Reserved implements engine.Family.
 func (r family) Reserved(object *unstructured.Unstructured) string {
-	return reserved.Why(object, r.options.House...)
+	return reserved.Why(object, r.options.ReservedNamespaces...)
 }
 
 // ReservedNamespace implements engine.Family.

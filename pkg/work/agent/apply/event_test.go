@@ -58,13 +58,13 @@ func TestEnqueueWorks_PutsAppliedWorksLastAtTheStart(t *testing.T) {
 	}
 	// Priorities are those of the queue, and who came first within one.
 	enqueueWorks().Create(t.Context(), event.CreateEvent{Object: &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Name: "2 new"}}}, queue)
-	var turns []string
+	var throttle []string
 	for range 4 {
 		got, _ := queue.Get()
-		turns = append(turns, got.Name)
+		throttle = append(throttle, got.Name)
 		queue.Done(got)
 	}
-	if diff := cmp.Diff([]string{"2 changed meanwhile", "2 new", "3 refused", "4 brought"}, turns); diff != "" {
+	if diff := cmp.Diff([]string{"2 changed meanwhile", "2 new", "3 refused", "4 brought"}, throttle); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }

@@ -64,7 +64,7 @@ func newBed(t *testing.T, options Options, objects ...client.Object) *bed {
 	b.hub = fake.NewClientBuilder().WithScheme(known).WithIndex(&placementv1beta1.Work{}, worksByObject, objectsOf).
 		WithStatusSubresource(&placementv1beta1.Work{}).WithObjects(joined).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: b.patched, SubResourcePatch: b.statusPatched}).Build()
-	options.Member, options.HubNamespace, options.Reached = "m", heirsNamespace, reached(b, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"})
+	options.Member, options.HubNamespace, options.MemberAPI = "m", heirsNamespace, reached(b, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"})
 	options.Manifests, options.Clock = 1, b.clock
 	b.start(options)
 	return b
@@ -77,22 +77,22 @@ func (b *bed) start(options Options) {
 	if b.reconciler, err = New(options); err != nil {
 		b.Fatal(err)
 	}
-	b.reconciler.options.Holds = retention.NewBookWithIDs(nil, func() string { return "an-id" })
+	b.reconciler.options.Retention = retention.NewTrackerWithIDs(nil, func() string { return "an-id" })
 	b.events = events.NewFakeRecorder(100)
 	b.reconciler.connect(b.hub, b.hub, b.events)
 }
 
 func (b *bed) patched(ctx context.Context, hub client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	b.write("PATCH", object, patch)
+	b.apply("PATCH", object, patch)
 	return hub.Patch(ctx, object, patch, options...)
 }
 
 func (b *bed) statusPatched(ctx context.Context, hub client.Client, _ string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	b.write("PATCH status of", object, patch)
+	b.apply("PATCH status of", object, patch)
 	return hub.Status().Patch(ctx, object, patch, options...)
 }
 
-func (b *bed) write(verb string, object client.Object, patch client.Patch) {
+func (b *bed) apply(verb string, object client.Object, patch client.Patch) {
 	data, err := patch.Data(object)
 	if err != nil {
 		b.Fatal(err)
@@ -224,7 +224,7 @@ func TestReconcile_MatchesTheGoldenFile(t *testing.T) {
 	for name, run := range goldenLooks {
 		t.Run(name, func(t *testing.T) {
 			log := run(t)
-			path := filepath.Join("testdata", "looks", strings.ReplaceAll(name, " ", "-")+".txt")
+			path := filepath.Join("testdata", "reconciles", strings.ReplaceAll(name, " ", "-")+".txt")
 			if *update {
 				if err := os.WriteFile(path, []byte(log), 0o644); err != nil {
 					t.Fatal(err)

@@ -28,9 +28,9 @@ type Options struct {
 	// HubName distinguishes objects on the member from those of another hub; it is part of the
 	// names of AppliedWorks. It is empty for the only hub, or the first.
 	HubName string
-	// Reached is the member's API server, which works of all families share. The caller runs its
+	// MemberAPI is the member's API server, which works of all families share. The caller runs its
 	// Watcher.
-	Reached *engine.Member
+	MemberAPI *engine.Member
 	// NamespacedApplier is the name of the ServiceAccount that applies Works of a
 	// ResourcePlacement: the account of that name in the placement's namespace on the member. If
 	// unset, the agent applies them with its own rights.
@@ -40,30 +40,30 @@ type Options struct {
 	OnlyLabelledNamespaces bool
 	// DeletesTakenOver deletes taken-over objects when they leave a Work, as KubeFleet does.
 	DeletesTakenOver bool
-	// House are the namespaces of the agent and its accounts on the member, if they differ from the
+	// ReservedNamespaces are the namespaces of the agent and its accounts on the member, if they differ from the
 	// defaults. Works cannot place objects there.
-	House []string
-	// Holds counts the objects that are retained after a restore of the hub. If nil, New creates
+	ReservedNamespaces []string
+	// Retention counts the objects that are retained after a restore of the hub. If nil, New creates
 	// one.
-	Holds *retention.Book
-	// Effort limits concurrency and intervals.
-	engine.Effort
+	Retention *retention.Tracker
+	// Tuning limits concurrency and intervals.
+	engine.Tuning
 }
 
 func (o Options) complete() (Options, error) {
 	if o.Member == "" {
 		return o, errors.New("the member's name is missing")
 	}
-	if o.Reached == nil {
+	if o.MemberAPI == nil {
 		return o, errors.New("the configuration of the member's API server is missing")
 	}
 	if o.HubNamespace == "" {
 		o.HubNamespace = clusterv1beta1.MemberNamespace(o.Member)
 	}
-	if o.Holds == nil {
-		o.Holds = retention.NewBook(nil)
+	if o.Retention == nil {
+		o.Retention = retention.NewTracker(nil)
 	}
-	o.Effort = o.WithDefaults()
+	o.Tuning = o.WithDefaults()
 	return o, nil
 }
 

@@ -24,9 +24,9 @@ type planned struct {
 	work   *placementv1beta1.Work
 	record *placementv1beta1.AppliedWork
 	items  []engine.Item
-	// way is the Way of all items.
-	way engine.Way
-	job engine.Work
+	// mode is the Mode of all items.
+	mode engine.Mode
+	job  engine.Work
 	// refused is why the whole Work is refused; nil if it is not.
 	refused *refusal.Refusal
 	// cannot is the start of messages about missing rights, if another account than the agent
@@ -41,7 +41,7 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 	if err != nil {
 		return nil, reconcile.Result{}, err
 	}
-	record, denied := r.records.ensure(ctx, work.Name, m, r.see(ctx, work, m))
+	record, denied := r.records.ensure(ctx, work.Name, m, r.compareState(ctx, work, m))
 	if denied != nil && !apierrors.IsForbidden(denied) {
 		return nil, reconcile.Result{}, denied
 	}
@@ -49,8 +49,8 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 		return nil, reconcile.Result{RequeueAfter: recheckDeletion}, nil // re-created when it is gone
 	}
 	strategy := work.Spec.ApplyStrategy.WithDefaults()
-	p := &planned{work: work, record: record, way: wayOf(strategy, work.Spec.ReportBackStrategy)}
-	if p.items, err = r.items(work, p.way); err != nil {
+	p := &planned{work: work, record: record, mode: modeOf(strategy, work.Spec.ReportBackStrategy)}
+	if p.items, err = r.items(work, p.mode); err != nil {
 		return nil, reconcile.Result{}, err
 	}
 	switch {
@@ -74,16 +74,16 @@ func (r *Reconciler) plan(ctx context.Context, work *placementv1beta1.Work) (*pl
 }
 
 // items returns the items of the Work's manifests.
-func (r *Reconciler) items(work *placementv1beta1.Work, way engine.Way) ([]engine.Item, error) {
+func (r *Reconciler) items(work *placementv1beta1.Work, mode engine.Mode) ([]engine.Item, error) {
 	raw := make([][]byte, 0, len(work.Spec.Workload.Manifests))
 	for _, m := range work.Spec.Workload.Manifests {
 		raw = append(raw, m.Raw)
 	}
 	items, err := r.engine.Plan(work.Name, raw)
-	items = engine.InWay(items, way)
+	items = engine.WithMode(items, mode)
 	if work.Spec.ApplyStrategy != nil {
 		for place := range items {
-			items[place].Way.Ignore = ignored(work.Spec.ApplyStrategy.IgnoreFields, items[place].Ref)
+			items[place].Mode.Ignore = ignored(work.Spec.ApplyStrategy.IgnoreFields, items[place].Ref)
 		}
 	}
 	return items, err
@@ -105,14 +105,14 @@ func ignored(rules []placementv1beta1.IgnoreFieldsRule, ref manifest.Ref) []engi
 // jobOf returns the engine's Work.
 func (r *Reconciler) jobOf(work *placementv1beta1.Work, record *placementv1beta1.AppliedWork, strategy placementv1beta1.ApplyStrategy) engine.Work {
 	return engine.Work{
-		Name:     work.Name,
-		Record:   ownerOf(record),
-		Owner:    owner{r.records, work, strategy},
-		Origin:   r.options.originOf(work),
-		Under:    under(strategy, ownerOf(record), mirrors(work.Spec.ReportBackStrategy)),
-		Ledger:   ledger{r.records, record},
-		Reported: referred(work.Status.ManifestConditions),
-		Held:     holdOf(record).Is(),
+		Name:           work.Name,
+		Record:         ownerOf(record),
+		Owner:          owner{r.records, work, strategy},
+		Origin:         r.options.originOf(work),
+		Under:          under(strategy, ownerOf(record), mirrors(work.Spec.ReportBackStrategy)),
+		Ledger:         ledger{r.records, record},
+		Reported:       referred(work.Status.ManifestConditions),
+		RetainsRemoved: markOf(record).Is(),
 
 		UnmarkedBefore:   unmarkedBefore(record),
 		DeletesTakenOver: r.options.DeletesTakenOver,
@@ -127,15 +127,15 @@ func referred(manifests []placementv1beta1.ManifestCondition) []manifest.Ref {
 	return refs
 }
 
-// wayOf converts a strategy with defaults to a Way.
-func wayOf(strategy placementv1beta1.ApplyStrategy, back *placementv1beta1.ReportBackStrategy) engine.Way {
-	means := map[placementv1beta1.ApplyStrategyType]engine.Means{
+// modeOf converts a strategy with defaults to a Mode.
+func modeOf(strategy placementv1beta1.ApplyStrategy, back *placementv1beta1.ReportBackStrategy) engine.Mode {
+	method := map[placementv1beta1.ApplyStrategyType]engine.Method{
 		placementv1beta1.ClientSideApply: engine.Merge,
 		placementv1beta1.ServerSideApply: engine.ServerSide,
 		placementv1beta1.ReportDiff:      engine.Compare,
 	}
-	return engine.Way{
-		By:            means[strategy.Type],
+	return engine.Mode{
+		Method:        method[strategy.Type],
 		Force:         strategy.ServerSideApplyConfig != nil && strategy.ServerSideApplyConfig.ForceConflicts,
 		Whole:         strategy.ComparisonOption == placementv1beta1.FullComparison,
 		KeepDrifts:    strategy.WhenToApply == placementv1beta1.ApplyIfNotDrifted,
@@ -149,7 +149,7 @@ func mirrors(back *placementv1beta1.ReportBackStrategy) bool {
 	return back != nil && back.Type == placementv1beta1.ReportBackMirror
 }
 
-// under identifies everything that outcomes depend on besides manifest and object.
+// under identifies everything that results depend on besides manifest and object.
 func under(strategy placementv1beta1.ApplyStrategy, owner metav1.OwnerReference, mirror bool) string {
 	text, err := json.Marshal(strategy)
 	if err != nil {

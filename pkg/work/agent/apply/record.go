@@ -43,7 +43,7 @@ type records struct {
 	hub     client.Reader
 	member  client.Client // not cached
 	// kept caches AppliedWorks by Work.
-	kept *engine.RecordMemory[*placementv1beta1.AppliedWork]
+	kept *engine.RecordCache[*placementv1beta1.AppliedWork]
 }
 
 // find gets the AppliedWork of a Work; nil if there is none.
@@ -61,14 +61,14 @@ func (r *records) get(ctx context.Context, name string) (*placementv1beta1.Appli
 
 // ensure gets or creates the AppliedWork of a Work, and updates its membership. If see is not nil,
 // it also records the state of the Work.
-func (r *records) ensure(ctx context.Context, work string, m membership, see sight) (*placementv1beta1.AppliedWork, error) {
+func (r *records) ensure(ctx context.Context, work string, m membership, compareState readState) (*placementv1beta1.AppliedWork, error) {
 	record, err := r.current(ctx, work)
 	if err != nil {
 		return nil, err
 	}
-	s := seen{}
-	if see != nil && (record == nil || r.isOurs(record, m)) {
-		if s, err = see(record); err != nil {
+	s := state{}
+	if compareState != nil && (record == nil || r.isOurs(record, m)) {
+		if s, err = compareState(record); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +81,7 @@ func (r *records) ensure(ctx context.Context, work string, m membership, see sig
 }
 
 // create creates the AppliedWork of a Work, or gets it if another client just created it.
-func (r *records) create(ctx context.Context, work string, m membership, s seen) (*placementv1beta1.AppliedWork, error) {
+func (r *records) create(ctx context.Context, work string, m membership, s state) (*placementv1beta1.AppliedWork, error) {
 	record := &placementv1beta1.AppliedWork{
 		ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(work)},
 		Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work, WorkNamespace: r.options.HubNamespace},
@@ -123,7 +123,7 @@ func (r *records) object(work string) memberwatch.Object {
 
 // renew moves a record of an earlier membership to the present one and records the state of its
 // Work.
-func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership, s seen) error {
+func (r *records) renew(ctx context.Context, record *placementv1beta1.AppliedWork, m membership, s state) error {
 	if !r.isOurs(record, m) || record.DeletionTimestamp != nil || m.isMarkedOn(record) && s.isMarkedOn(record) {
 		return nil
 	}

@@ -31,20 +31,20 @@ const EventRetained = "Retained"
 // report writes the status of the Work and returns when to reconcile it again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
 	work, failure := p.work, b.Err
-	if b.Outcomes == nil && failure != nil {
-		r.turns.of(work.Name).ended(work.Generation, false)
+	if b.Manifests == nil && failure != nil {
+		r.throttle.of(work.Name).ended(work.Generation, false)
 		return reconcile.Result{Priority: ptr.To(retryPriority)}, failure
 	}
 	r.recordRetained(ctx, work, b.Retained)
 	r.engine.ReadPods(ctx, work.Name, &b)
 	before := work.Status.DeepCopy()
 	now := metav1.NewTime(r.options.Clock.Now())
-	status := desiredStatus(work, b.Outcomes, now)
-	blind := r.engine.Blind(work.Name)
-	says := conditionsOf(&status.Conditions, work.Generation, now)
-	says.watched(blind, r.options.Blind)
-	says.removed(b.Denied)
-	says.retained(holdOf(p.record), b.Held)
+	status := desiredStatus(work, b.Manifests, now)
+	unwatched := r.engine.Unwatched(work.Name)
+	c := conditionsOf(&status.Conditions, work.Generation, now)
+	c.watched(unwatched, r.options.Unwatched)
+	c.removed(b.Denied)
+	c.retained(markOf(p.record), b.Unreleased)
 	failure = errors.Join(failure, r.writeStatus(ctx, work, status))
 	if failure == nil {
 		r.recordContests(work, before.ManifestConditions, status.ManifestConditions)
@@ -65,7 +65,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, work *placementv1beta1.Wor
 	if err := r.hub.Status().Patch(ctx, work, reconcileutil.PatchFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of Work %q: %w", work.Name, err)
 	}
-	r.turns.wrote(work)
+	r.throttle.wrote(work)
 	return nil
 }
 
@@ -83,16 +83,16 @@ func (r *Reconciler) recordContests(work *placementv1beta1.Work, before, after [
 
 // nextReconcile is soon after a refusal or postponement, and late otherwise. Changed Works always have a
 // higher priority.
-func (r *Reconciler) nextReconcile(work *placementv1beta1.Work, b engine.Result, well bool) reconcile.Result {
+func (r *Reconciler) nextReconcile(work *placementv1beta1.Work, b engine.Result, succeeded bool) reconcile.Result {
 	next, refused := r.engine.NextReconcile(work.Name, b, nil)
 	if b.Unsure {
 		next = min(next, siblingInterval)
 	}
-	if first := r.turns.of(work.Name).ended(work.Generation, well && !refused); first || !refused {
-		r.turns.retries.Forget(work.Name)
+	if first := r.throttle.of(work.Name).ended(work.Generation, succeeded && !refused); first || !refused {
+		r.throttle.retries.Forget(work.Name)
 	}
 	if !refused {
 		return reconcile.Result{RequeueAfter: next, Priority: ptr.To(resyncPriority)}
 	}
-	return reconcile.Result{RequeueAfter: min(next, r.turns.retries.When(work.Name)), Priority: ptr.To(retryPriority)}
+	return reconcile.Result{RequeueAfter: min(next, r.throttle.retries.When(work.Name)), Priority: ptr.To(retryPriority)}
 }

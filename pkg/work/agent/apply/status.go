@@ -23,13 +23,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// desiredStatus returns the status of a Work for these outcomes. If an outcome is unknown, the
+// desiredStatus returns the status of a Work for these results. If a result is unknown, the
 // reported state stays. Times of unchanged parts stay.
-func desiredStatus(work *placementv1beta1.Work, outcomes []engine.Outcome, now metav1.Time) placementv1beta1.WorkStatus {
+func desiredStatus(work *placementv1beta1.Work, results []engine.ManifestResult, now metav1.Time) placementv1beta1.WorkStatus {
 	before := work.Status.DeepCopy()
 	comparing := work.Spec.ApplyStrategy.WithDefaults().Type == placementv1beta1.ReportDiff
 	status := placementv1beta1.WorkStatus{Conditions: before.Conditions}
-	for _, out := range outcomes {
+	for _, out := range results {
 		previous := reported(before.ManifestConditions, placementv1beta1.WorkResourceIdentifier(out.Ref))
 		status.ManifestConditions = append(status.ManifestConditions, manifestStatus(previous, out, comparing, now))
 	}
@@ -59,11 +59,11 @@ func reported(before []placementv1beta1.ManifestCondition, id placementv1beta1.W
 }
 
 // manifestStatus returns the status of one manifest. comparing is set for strategy ReportDiff.
-func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.Outcome, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
+func manifestStatus(previous placementv1beta1.ManifestCondition, out engine.ManifestResult, comparing bool, now metav1.Time) placementv1beta1.ManifestCondition {
 	next := previous
 	next.Identifier = placementv1beta1.WorkResourceIdentifier(out.Ref)
 	m := conditionsOf(&next.Conditions, out.Generation, now)
-	m.contested(out.Against)
+	m.contested(out.Contest)
 	if out.Err != nil || out.Postponed > 0 {
 		main := placementv1beta1.ConditionApplied
 		if comparing {
@@ -126,7 +126,7 @@ func (c conditions) contested(against *engine.Contest) {
 	c.Contested(placementv1beta1.ConditionContested, placementv1beta1.ReasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
-func (c conditions) applied(out engine.Outcome) {
+func (c conditions) applied(out engine.ManifestResult) {
 	c.Remove(placementv1beta1.ConditionDiffReported)
 	if out.Refused != nil {
 		c.Remove(placementv1beta1.ConditionAvailable)
@@ -143,14 +143,14 @@ func (c conditions) applied(out engine.Outcome) {
 }
 
 // appliedMessage is the message of condition Applied, with the fields that the member decides.
-func appliedMessage(out engine.Outcome) string {
+func appliedMessage(out engine.ManifestResult) string {
 	if len(out.Left) == 0 {
 		return "The manifest is applied"
 	}
 	return engine.Shorten("The manifest is applied. The member decides " + strings.Join(out.Left, ", "))
 }
 
-func (c conditions) compared(out engine.Outcome) {
+func (c conditions) compared(out engine.ManifestResult) {
 	const kind = placementv1beta1.ConditionDiffReported
 	c.Remove(placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable)
 	switch {
@@ -193,18 +193,18 @@ func (c conditions) retained(of retention.Mark, entries []engine.Entry) {
 
 // watched names the first resource that the agent cannot watch, and the interval at which it reads
 // it instead.
-func (c conditions) watched(blind []schema.GroupVersionResource, every time.Duration) {
-	if len(blind) == 0 {
+func (c conditions) watched(unwatched []schema.GroupVersionResource, every time.Duration) {
+	if len(unwatched) == 0 {
 		c.Remove(placementv1beta1.ConditionWatched)
 		return
 	}
-	first := blind[0].GroupResource()
+	first := unwatched[0].GroupResource()
 	c.no(placementv1beta1.ConditionWatched, placementv1beta1.ReasonWatchForbidden, fmt.Sprintf(
 		"The agent cannot watch %s, and detects changes on the member only every %s: its role lacks the rule %s",
 		first, every, engine.Rule(first.Group, first.Resource, "list", "watch")))
 }
 
-func whyUnknown(out engine.Outcome) string {
+func whyUnknown(out engine.ManifestResult) string {
 	words := dialect()
 	return words.WhyUnknown(out)
 }

@@ -28,8 +28,8 @@ var (
 	later = metav1.NewTime(early.Add(time.Hour))
 )
 
-func done(name string, state availability.State) engine.Outcome {
-	return engine.Outcome{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
+func done(name string, state availability.State) engine.ManifestResult {
+	return engine.ManifestResult{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
 }
 
 func id(name string) manifest.Ref {
@@ -44,8 +44,8 @@ func raw(texts ...string) []placementv1beta1.Manifest {
 	return list
 }
 
-func not(name string, reason string) engine.Outcome {
-	return engine.Outcome{Ref: id(name), Refused: &refusal.Refusal{Reason: reason, Message: "why"}}
+func not(name string, reason string) engine.ManifestResult {
+	return engine.ManifestResult{Ref: id(name), Refused: &refusal.Refusal{Reason: reason, Message: "why"}}
 }
 
 func said(conditions []metav1.Condition, name string) string {
@@ -58,31 +58,31 @@ func said(conditions []metav1.Condition, name string) string {
 
 func TestDesiredStatus_OfTheWork(t *testing.T) {
 	cases := map[string]struct {
-		outcomes           []engine.Outcome
+		results            []engine.ManifestResult
 		applied, available string
 	}{
 		"no manifests": {nil, "True/AllManifestsApplied", "True/AllManifestsAvailable"},
-		"all available": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Available)},
+		"all available": {[]engine.ManifestResult{done("a", availability.Available), done("b", availability.Available)},
 			"True/AllManifestsApplied", "True/AllManifestsAvailable"},
-		"a Job is complete": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Completed)},
+		"a Job is complete": {[]engine.ManifestResult{done("a", availability.Available), done("b", availability.Completed)},
 			"True/AllManifestsApplied", "True/WorkNotTrackable"},
-		"a Job has failed": {[]engine.Outcome{done("a", availability.Available), done("b", availability.Failed)},
+		"a Job has failed": {[]engine.ManifestResult{done("a", availability.Available), done("b", availability.Failed)},
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
-		"one cannot be tracked": {[]engine.Outcome{done("a", availability.Available), done("b", availability.NotTrackable)},
+		"one cannot be tracked": {[]engine.ManifestResult{done("a", availability.Available), done("b", availability.NotTrackable)},
 			"True/AllManifestsApplied", "True/WorkNotTrackable"},
-		"one is not available yet, one cannot be tracked": {[]engine.Outcome{done("a", availability.NotYet), done("b", availability.NotTrackable)},
+		"one is not available yet, one cannot be tracked": {[]engine.ManifestResult{done("a", availability.NotYet), done("b", availability.NotTrackable)},
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
-		"one cannot be judged": {[]engine.Outcome{done("a", availability.Failed)},
+		"one cannot be judged": {[]engine.ManifestResult{done("a", availability.Failed)},
 			"True/AllManifestsApplied", "False/SomeManifestsAreNotAvailable"},
-		"one is refused": {[]engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver)},
+		"one is refused": {[]engine.ManifestResult{done("a", availability.Available), not("b", engine.NotTakenOver)},
 			"False/SomeManifestsAreNotApplied", ""},
-		"one is unknown": {[]engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}},
+		"one is unknown": {[]engine.ManifestResult{{Ref: id("a"), Err: errors.New("no answer")}},
 			"False/SomeManifestsAreNotApplied", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 7}}
-			status := desiredStatus(work, tc.outcomes, early)
+			status := desiredStatus(work, tc.results, early)
 			if got := said(status.Conditions, "Applied"); got != tc.applied {
 				t.Errorf("Applied is %q, want %q", got, tc.applied)
 			}
@@ -94,8 +94,8 @@ func TestDesiredStatus_OfTheWork(t *testing.T) {
 					t.Errorf("condition %s has generation %d and message %q", c.Type, c.ObservedGeneration, c.Message)
 				}
 			}
-			if len(status.ManifestConditions) != len(tc.outcomes) {
-				t.Errorf("%d manifests are reported, want %d", len(status.ManifestConditions), len(tc.outcomes))
+			if len(status.ManifestConditions) != len(tc.results) {
+				t.Errorf("%d manifests are reported, want %d", len(status.ManifestConditions), len(tc.results))
 			}
 		})
 	}
@@ -103,12 +103,12 @@ func TestDesiredStatus_OfTheWork(t *testing.T) {
 
 func TestDesiredStatus_OfAManifest(t *testing.T) {
 	before := &placementv1beta1.Work{}
-	before.Status = desiredStatus(before, []engine.Outcome{done("a", availability.Available)}, early)
+	before.Status = desiredStatus(before, []engine.ManifestResult{done("a", availability.Available)}, early)
 	fresh := &placementv1beta1.Work{}
 
 	cases := map[string]struct {
 		work               *placementv1beta1.Work
-		outcome            engine.Outcome
+		outcome            engine.ManifestResult
 		applied, available string
 	}{
 		"available":                      {fresh, done("a", availability.Available), "True/Applied", "True/Available"},
@@ -119,16 +119,16 @@ func TestDesiredStatus_OfAManifest(t *testing.T) {
 		"not trackable":                  {fresh, done("a", availability.NotTrackable), "True/Applied", "True/NotTrackable"},
 		"not judged":                     {fresh, done("a", availability.Failed), "True/Applied", "False/Failed"},
 		"refused after it was available": {before, not("a", engine.NotWritten), "False/ManifestApplyFailed", ""},
-		"not reached after it was available": {before, engine.Outcome{Ref: id("a"), Err: errors.New("no answer")},
+		"not reached after it was available": {before, engine.ManifestResult{Ref: id("a"), Err: errors.New("no answer")},
 			"True/Applied", "True/Available"},
-		"not reached at first": {fresh, engine.Outcome{Ref: id("a"), Err: errors.New("no answer")}, "False/ManifestApplyFailed", ""},
-		"postponed":            {before, engine.Outcome{Ref: id("a"), Postponed: time.Second}, "True/Applied", "True/Available"},
-		"postponed, and the status was lost": {fresh, engine.Outcome{Ref: id("a"), Postponed: time.Second},
+		"not reached at first": {fresh, engine.ManifestResult{Ref: id("a"), Err: errors.New("no answer")}, "False/ManifestApplyFailed", ""},
+		"postponed":            {before, engine.ManifestResult{Ref: id("a"), Postponed: time.Second}, "True/Applied", "True/Available"},
+		"postponed, and the status was lost": {fresh, engine.ManifestResult{Ref: id("a"), Postponed: time.Second},
 			"False/ManifestApplyFailed", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := desiredStatus(tc.work, []engine.Outcome{tc.outcome}, later)
+			status := desiredStatus(tc.work, []engine.ManifestResult{tc.outcome}, later)
 			conditions := status.ManifestConditions[0].Conditions
 			if got := said(conditions, "Applied"); got != tc.applied {
 				t.Errorf("Applied is %q, want %q", got, tc.applied)
@@ -141,27 +141,27 @@ func TestDesiredStatus_OfAManifest(t *testing.T) {
 }
 
 func TestDesiredStatus_IsStableWithoutChanges(t *testing.T) {
-	outcomes := []engine.Outcome{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "why"}}}
+	results := []engine.ManifestResult{done("a", availability.Available), not("b", engine.NotTakenOver), {Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "why"}}}
 	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	work.Status = desiredStatus(work, outcomes, early)
-	if again := desiredStatus(work, outcomes, later); !sameStatus(&work.Status, &again) {
+	work.Status = desiredStatus(work, results, early)
+	if again := desiredStatus(work, results, later); !sameStatus(&work.Status, &again) {
 		t.Errorf("the status changed (-before +after):\n%s", cmp.Diff(work.Status, again))
 	}
 }
 
 func TestDesiredStatus_KeepsConditionsWhenTheOrdinalChanges(t *testing.T) {
 	work := &placementv1beta1.Work{}
-	work.Status = desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{done("a", availability.Available)}, early)
 	moved := done("a", availability.Available)
 	moved.Ref.Ordinal = 4
-	status := desiredStatus(work, []engine.Outcome{moved}, later)
+	status := desiredStatus(work, []engine.ManifestResult{moved}, later)
 	if got := status.ManifestConditions[0].Conditions[0].LastTransitionTime; !got.Equal(&early) {
 		t.Errorf("the condition's time is %s, want %s", got, early)
 	}
 }
 
-func comparedTo(name string, found engine.Differences) engine.Outcome {
-	return engine.Outcome{Ref: id(name), Settled: true, UID: "1", Generation: 2, Diff: found}
+func comparedTo(name string, found engine.Differences) engine.ManifestResult {
+	return engine.ManifestResult{Ref: id(name), Final: true, UID: "1", Generation: 2, Diff: found}
 }
 
 func fieldsAt(paths ...string) engine.Differences {
@@ -177,7 +177,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 	degraded := fieldsAt("/data/a")
 	degraded.Degraded = true
 	cases := map[string]struct {
-		outcome        engine.Outcome
+		outcome        engine.ManifestResult
 		work, manifest string
 	}{
 		"the same":            {comparedTo("a", engine.Differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
@@ -185,14 +185,14 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 		"all fields compared": {comparedTo("a", degraded), "True/AllManifestsDiffReported", "True/FoundDiffInDegradedMode"},
 		"unreadable":          {not("a", engine.Undecodable), "False/SomeManifestsHaveNotReportedDiff", "False/DecodingErred"},
 		"of an unknown kind":  {not("a", engine.Unserved), "False/SomeManifestsHaveNotReportedDiff", "False/DecodingErred"},
-		"not reached":         {engine.Outcome{Ref: id("a"), Err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
+		"not reached":         {engine.ManifestResult{Ref: id("a"), Err: errors.New("no answer")}, "False/SomeManifestsHaveNotReportedDiff", "False/FailedToReportDiff"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
-			work.Status = desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, early)
+			work.Status = desiredStatus(work, []engine.ManifestResult{done("a", availability.Available)}, early)
 			work.Spec.ApplyStrategy = reporting
-			status := desiredStatus(work, []engine.Outcome{tc.outcome}, later)
+			status := desiredStatus(work, []engine.ManifestResult{tc.outcome}, later)
 			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
 				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
 					t.Errorf("condition Applied remains: %v", conditions)
@@ -205,7 +205,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 				t.Errorf("DiffReported of the manifest is %q, want %q", got, tc.manifest)
 			}
 			work.Status, work.Spec.ApplyStrategy = status, nil
-			back := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later)
+			back := desiredStatus(work, []engine.ManifestResult{done("a", availability.Available)}, later)
 			if got := said(back.Conditions, "DiffReported") + said(back.ManifestConditions[0].Conditions, "DiffReported"); got != "" {
 				t.Errorf("DiffReported is %q after the strategy was changed back", got)
 			}
@@ -217,18 +217,18 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 }
 
 func TestDesiredStatus_KeepsTheTimeOfTheFirstDrift(t *testing.T) {
-	drifted := func(found engine.Differences) engine.Outcome {
+	drifted := func(found engine.Differences) engine.ManifestResult {
 		out := not("a", engine.Drifted)
 		out.Drift, out.Generation, out.UID = found, 2, "1"
 		return out
 	}
 	work := &placementv1beta1.Work{}
-	work.Status = desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a"))}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{drifted(fieldsAt("/data/a"))}, early)
 
-	if same := desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a"))}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.ManifestResult{drifted(fieldsAt("/data/a"))}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("the same drift is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
-	more := desiredStatus(work, []engine.Outcome{drifted(fieldsAt("/data/a", "/data/b"))}, later)
+	more := desiredStatus(work, []engine.ManifestResult{drifted(fieldsAt("/data/a", "/data/b"))}, later)
 	want := &placementv1beta1.DriftDetails{
 		ObservationTime: later, ObservedInMemberClusterGeneration: 2, FirstDriftedObservedTime: early,
 		ObservedDrifts: fieldsOf(fieldsAt("/data/a", "/data/b")),
@@ -236,11 +236,11 @@ func TestDesiredStatus_KeepsTheTimeOfTheFirstDrift(t *testing.T) {
 	if diff := cmp.Diff(want, more.ManifestConditions[0].DriftDetails); diff != "" {
 		t.Errorf("drift (-want +got):\n%s", diff)
 	}
-	unreached := desiredStatus(work, []engine.Outcome{{Ref: id("a"), Err: errors.New("no answer")}}, later)
+	unreached := desiredStatus(work, []engine.ManifestResult{{Ref: id("a"), Err: errors.New("no answer")}}, later)
 	if diff := cmp.Diff(work.Status.ManifestConditions, unreached.ManifestConditions); diff != "" {
 		t.Errorf("an unreachable member changes the status (-before +after):\n%s", diff)
 	}
-	if over := desiredStatus(work, []engine.Outcome{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
+	if over := desiredStatus(work, []engine.ManifestResult{done("a", availability.Available)}, later); over.ManifestConditions[0].DriftDetails != nil {
 		t.Error("drift is reported after it was reverted")
 	}
 }
@@ -249,7 +249,7 @@ func TestDesiredStatus_OfAMissingObject(t *testing.T) {
 	work := &placementv1beta1.Work{Spec: placementv1beta1.WorkSpec{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}}}
 	missing := comparedTo("a", engine.Differences{Fields: compare.Missing()})
 	missing.UID, missing.Generation = "", 0
-	got := desiredStatus(work, []engine.Outcome{missing}, early).ManifestConditions[0].DiffDetails
+	got := desiredStatus(work, []engine.ManifestResult{missing}, early).ManifestConditions[0].DiffDetails
 	want := &placementv1beta1.DiffDetails{ObservationTime: early, FirstDiffedObservedTime: early,
 		ObservedDiffs: []placementv1beta1.PatchDetail{{Path: "/", ValueInHub: "(the whole object)"}}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -260,8 +260,8 @@ func TestDesiredStatus_OfAMissingObject(t *testing.T) {
 func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	work := &placementv1beta1.Work{}
 	out := done("a", availability.Available)
-	out.Against = &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}
-	work.Status = desiredStatus(work, []engine.Outcome{done("b", availability.Available), out}, early)
+	out.Contest = &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}
+	work.Status = desiredStatus(work, []engine.ManifestResult{done("b", availability.Available), out}, early)
 	for _, conditions := range [][]metav1.Condition{work.Status.Conditions, work.Status.ManifestConditions[1].Conditions} {
 		c := apimeta.FindStatusCondition(conditions, placementv1beta1.ConditionContested)
 		if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, `"other"`) || !strings.Contains(c.Message, "/data/a") {
@@ -270,10 +270,10 @@ func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	}
 	waiting := out
 	waiting.Postponed = time.Minute
-	if same := desiredStatus(work, []engine.Outcome{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.ManifestResult{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("a repair that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
-	over := desiredStatus(work, []engine.Outcome{done("b", availability.Available), done("a", availability.Available)}, later)
+	over := desiredStatus(work, []engine.ManifestResult{done("b", availability.Available), done("a", availability.Available)}, later)
 	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
 		t.Error("condition Contested remains after the contest")
 	}
@@ -284,18 +284,18 @@ func TestDesiredStatus_IsTrimmedWhenTheWorkIsTooLarge(t *testing.T) {
 	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
 	out := not("a", engine.Drifted)
 	out.Drift, out.Generation, out.UID = fieldsAt("/data/"+strings.Repeat("a", 2000)), 2, "1"
-	work.Status = desiredStatus(work, []engine.Outcome{out}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{out}, early)
 	if got := said(work.Status.Conditions, "StatusTrimmed"); got != "True/StatusOversized" {
 		t.Errorf("StatusTrimmed is %q", got)
 	}
 	if drift := work.Status.ManifestConditions[0].DriftDetails; drift == nil || drift.ObservedDrifts != nil {
 		t.Errorf("the drift is %+v", drift)
 	}
-	if same := desiredStatus(work, []engine.Outcome{out}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.ManifestResult{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	work.Spec.Workload.Manifests = nil
-	full := desiredStatus(work, []engine.Outcome{out}, later)
+	full := desiredStatus(work, []engine.ManifestResult{out}, later)
 	if said(full.Conditions, "StatusTrimmed") != "" || len(full.ManifestConditions[0].DriftDetails.ObservedDrifts) != 1 {
 		t.Error("it stays trimmed")
 	}
@@ -306,14 +306,14 @@ func TestDesiredStatus_ReportsTheStatusOfAnObject(t *testing.T) {
 	out := done("a", availability.Available)
 	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": "a"}, "status": map[string]any{"phase": "x"}}}
-	work.Status = desiredStatus(work, []engine.Outcome{out}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{out}, early)
 	const want = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a"},"status":{"phase":"x"}}`
 	report := &work.Status.ManifestConditions[0].BackReportedStatus.ObservedStatus
 	if diff := cmp.Diff(want, string(report.Raw)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	report.Raw = []byte(`{"status":{"phase":"x"},"kind":"Service","metadata":{"name":"a"},"apiVersion":"v1"}`)
-	if same := desiredStatus(work, []engine.Outcome{out}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.ManifestResult{out}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("another order of keys is another status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 }
@@ -322,7 +322,7 @@ func TestSameStatus_DetectsEveryDifference(t *testing.T) {
 	out := done("a", availability.Available)
 	out.Drift, out.Diff = fieldsAt("/data/a"), fieldsAt("/data/b")
 	out.Mirrored = &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"x": "1"}}}
-	one := desiredStatus(&placementv1beta1.Work{}, []engine.Outcome{out}, early)
+	one := desiredStatus(&placementv1beta1.Work{}, []engine.ManifestResult{out}, early)
 	for name, change := range map[string]func(*placementv1beta1.WorkStatus){
 		"":                          func(*placementv1beta1.WorkStatus) {},
 		"a condition less":          func(s *placementv1beta1.WorkStatus) { s.Conditions = s.Conditions[1:] },
@@ -354,7 +354,7 @@ func TestDesiredStatus_CutsMessagesWhenTheyAreTooLongTogether(t *testing.T) {
 	work.Spec.Workload.Manifests = raw(strings.Repeat("x", maxWork-2000))
 	first, second := not("a", engine.NotWritten), not("b", engine.NotWritten)
 	first.Refused.Message, second.Refused.Message = strings.Repeat("a", 1000), strings.Repeat("b", 1000)
-	work.Status = desiredStatus(work, []engine.Outcome{first, second}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{first, second}, early)
 	if got := said(work.Status.Conditions, "StatusTrimmed"); got != "True/StatusOversized" {
 		t.Errorf("StatusTrimmed is %q", got)
 	}
@@ -363,7 +363,7 @@ func TestDesiredStatus_CutsMessagesWhenTheyAreTooLongTogether(t *testing.T) {
 			t.Errorf("a message has %d bytes", got)
 		}
 	}
-	if same := desiredStatus(work, []engine.Outcome{first, second}, later); !sameStatus(&work.Status, &same) {
+	if same := desiredStatus(work, []engine.ManifestResult{first, second}, later); !sameStatus(&work.Status, &same) {
 		t.Errorf("it is written again (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	if c := apimeta.FindStatusCondition(work.Status.Conditions, placementv1beta1.ConditionApplied); !strings.Contains(c.Message, strings.Repeat("a", 1000)) {

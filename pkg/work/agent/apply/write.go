@@ -9,26 +9,26 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// write applies or compares the planned manifests. If the Work also defines a kind, it waits once
+// apply applies or compares the planned manifests. If the Work also defines a kind, it waits once
 // per generation until the member serves that kind, and applies again.
-func (r *Reconciler) write(ctx context.Context, p *planned) (engine.Result, error) {
+func (r *Reconciler) apply(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
 		//lint:ignore nilerr Each item reports the refusal.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
-	if p.way.By == engine.Compare {
+	if p.mode.Method == engine.Compare {
 		result := r.engine.Compare(ctx, p.job, p.items)
-		engine.Blame(result.Outcomes, p.cannot)
+		engine.NameAccount(result.Manifests, p.cannot)
 		return result, nil
 	}
-	result := r.engine.Bring(ctx, p.job, p.items)
-	if r.turns.of(p.work.Name).isNew(p.work.Generation) && r.engine.AwaitKinds(ctx, p.items, result.Outcomes) {
+	result := r.engine.Apply(ctx, p.job, p.items)
+	if r.throttle.of(p.work.Name).isNew(p.work.Generation) && r.engine.AwaitKinds(ctx, p.items, result.Manifests) {
 		var err error
-		if p.items, err = r.items(p.work, p.way); err != nil {
+		if p.items, err = r.items(p.work, p.mode); err != nil {
 			return engine.Result{}, err
 		}
-		result = r.engine.Bring(ctx, p.job, p.items)
+		result = r.engine.Apply(ctx, p.job, p.items)
 	}
-	engine.Blame(result.Outcomes, p.cannot)
+	engine.NameAccount(result.Manifests, p.cannot)
 	return result, nil
 }

@@ -15,25 +15,25 @@ import (
 // configOf merges the configs that match a manifest. For each of update strategy, feedback rules
 // and condition rules, the first config that sets it wins.
 func configOf(spec *workv1.ManifestWorkSpec, ref manifest.Ref) workv1.ManifestConfigOption {
-	said := workv1.ManifestConfigOption{}
+	merged := workv1.ManifestConfigOption{}
 	if ref.Resource == "" {
-		return said
+		return merged
 	}
 	for _, config := range spec.ManifestConfigs {
 		if !isFor(config.ResourceIdentifier, ref) {
 			continue
 		}
-		if said.UpdateStrategy == nil {
-			said.UpdateStrategy = config.UpdateStrategy
+		if merged.UpdateStrategy == nil {
+			merged.UpdateStrategy = config.UpdateStrategy
 		}
-		if len(said.FeedbackRules) == 0 {
-			said.FeedbackRules = config.FeedbackRules
+		if len(merged.FeedbackRules) == 0 {
+			merged.FeedbackRules = config.FeedbackRules
 		}
-		if len(said.ConditionRules) == 0 {
-			said.ConditionRules = config.ConditionRules
+		if len(merged.ConditionRules) == 0 {
+			merged.ConditionRules = config.ConditionRules
 		}
 	}
-	return said
+	return merged
 }
 
 func isFor(id workv1.ResourceIdentifier, ref manifest.Ref) bool {
@@ -75,24 +75,24 @@ func strategyOf(config workv1.ManifestConfigOption) workv1.UpdateStrategy {
 	return strategy
 }
 
-// wayOf converts an update strategy to a Way; false if this agent does not know the strategy.
-func wayOf(strategy workv1.UpdateStrategy) (engine.Way, bool) {
+// modeOf converts an update strategy to a Mode; false if this agent does not know the strategy.
+func modeOf(strategy workv1.UpdateStrategy) (engine.Mode, bool) {
 	switch strategy.Type {
 	case workv1.UpdateStrategyUpdate, "":
-		return engine.Way{By: engine.Replace}, true
+		return engine.Mode{Method: engine.Replace}, true
 	case workv1.UpdateStrategyCreateOnly:
-		return engine.Way{By: engine.CreateOnly}, true
+		return engine.Mode{Method: engine.CreateOnly}, true
 	case workv1.UpdateStrategyReadOnly:
-		return engine.Way{By: engine.ReadOnly}, true
+		return engine.Mode{Method: engine.ReadOnly}, true
 	case workv1.UpdateStrategyServerSideApply:
-		return engine.Way{
-			By:          engine.ServerSide,
+		return engine.Mode{
+			Method:      engine.ServerSide,
 			Force:       strategy.ServerSideApply.Force,
 			Manager:     cmp.Or(strategy.ServerSideApply.FieldManager, workv1.DefaultFieldManager),
 			OwnTogether: true,
 		}, true
 	}
-	return engine.Way{By: engine.ReadOnly}, false
+	return engine.Mode{Method: engine.ReadOnly}, false
 }
 
 // stays reports whether an object stays on the cluster when it leaves the ManifestWork.

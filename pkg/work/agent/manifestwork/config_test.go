@@ -96,27 +96,27 @@ func TestConfigOf_TakesEachFieldFromTheFirstConfigThatSetsIt(t *testing.T) {
 }
 
 func TestWayOf(t *testing.T) {
-	type way struct {
-		By      engine.Means
+	type mode struct {
+		Method  engine.Method
 		Force   bool
 		Manager string
 	}
 	for name, tc := range map[string]struct {
 		strategy workv1.UpdateStrategy
-		want     way
+		want     mode
 		known    bool
 	}{
-		"Update":                   {workv1.UpdateStrategy{Type: "Update"}, way{By: engine.Replace}, true},
-		"none":                     {workv1.UpdateStrategy{}, way{By: engine.Replace}, true},
-		"CreateOnly":               {workv1.UpdateStrategy{Type: "CreateOnly"}, way{By: engine.CreateOnly}, true},
-		"ReadOnly":                 {workv1.UpdateStrategy{Type: "ReadOnly"}, way{By: engine.ReadOnly}, true},
-		"ServerSideApply":          {workv1.UpdateStrategy{Type: "ServerSideApply"}, way{By: engine.ServerSide, Manager: "work-agent"}, true},
-		"ServerSideApply, by name": {workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{Force: true, FieldManager: "work-agent-x"}}, way{engine.ServerSide, true, "work-agent-x"}, true},
-		"one of a later version":   {workv1.UpdateStrategy{Type: "Mirror"}, way{By: engine.ReadOnly}, false},
+		"Update":                   {workv1.UpdateStrategy{Type: "Update"}, mode{Method: engine.Replace}, true},
+		"none":                     {workv1.UpdateStrategy{}, mode{Method: engine.Replace}, true},
+		"CreateOnly":               {workv1.UpdateStrategy{Type: "CreateOnly"}, mode{Method: engine.CreateOnly}, true},
+		"ReadOnly":                 {workv1.UpdateStrategy{Type: "ReadOnly"}, mode{Method: engine.ReadOnly}, true},
+		"ServerSideApply":          {workv1.UpdateStrategy{Type: "ServerSideApply"}, mode{Method: engine.ServerSide, Manager: "work-agent"}, true},
+		"ServerSideApply, by name": {workv1.UpdateStrategy{Type: "ServerSideApply", ServerSideApply: &workv1.ServerSideApplyConfig{Force: true, FieldManager: "work-agent-x"}}, mode{engine.ServerSide, true, "work-agent-x"}, true},
+		"one of a later version":   {workv1.UpdateStrategy{Type: "Mirror"}, mode{Method: engine.ReadOnly}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, known := wayOf(strategyOf(workv1.ManifestConfigOption{UpdateStrategy: &tc.strategy}))
-			if diff := cmp.Diff(tc.want, way{got.By, got.Force, got.Manager}); diff != "" || known != tc.known {
+			got, known := modeOf(strategyOf(workv1.ManifestConfigOption{UpdateStrategy: &tc.strategy}))
+			if diff := cmp.Diff(tc.want, mode{got.Method, got.Force, got.Manager}); diff != "" || known != tc.known {
 				t.Errorf("it is known: %t; the way is (-want +got):\n%s", known, diff)
 			}
 		})

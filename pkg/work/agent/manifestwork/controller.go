@@ -50,7 +50,7 @@ func New(options Options) (*Reconciler, error) {
 	if err := workv1.AddToScheme(known); err != nil {
 		return nil, err
 	}
-	member, err := client.New(o.Reached.Config, client.Options{Scheme: known, Mapper: o.Reached.Kinds, HTTPClient: o.Reached.Client})
+	member, err := client.New(o.MemberAPI.Config, client.Options{Scheme: known, Mapper: o.MemberAPI.Kinds, HTTPClient: o.MemberAPI.Client})
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: making the cluster's client: %w", ControllerName, err)
 	}
@@ -61,9 +61,9 @@ func New(options Options) (*Reconciler, error) {
 	if r.ruler, err = newRuler(); err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", ControllerName, err)
 	}
-	r.engine = o.Reached.For(dialect(), engine.Options{
-		Effort: o.Effort, Retries: r.progress.retries, Records: records(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
-	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.Reached.Kinds, kept: engine.NewRecordMemory[*workv1.AppliedManifestWork](r.engine.Saw, o.Clock)}
+	r.engine = o.MemberAPI.For(dialect(), engine.Options{
+		Tuning: o.Tuning, Retries: r.progress.retries, Records: records(), ReservesNamespaces: o.OnlyLabelledNamespaces}, family{r})
+	r.records = &recordKeeper{options: o, hash: r.hash, member: member, kinds: o.MemberAPI.Kinds, kept: engine.NewRecordCache[*workv1.AppliedManifestWork](r.engine.Observed, o.Clock)}
 	return r, nil
 }
 
@@ -85,8 +85,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, hub ctrl.Manager) err
 		// reconcile.
 		Watches(&workv1.ManifestWork{}, &handler.EnqueueRequestForObject{},
 			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-		WatchesRawSource(source.Channel(r.engine.Touched(), &handler.EnqueueRequestForObject{})).
-		WatchesRawSource(source.Channel(rights.told, handler.EnqueueRequestsFromMapFunc(r.bounded))).
+		WatchesRawSource(source.Channel(r.engine.Changes(), &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(rights.events, handler.EnqueueRequestsFromMapFunc(r.bounded))).
 		WithOptions(r.options.ControllerOptions()).
 		Complete(r)
 }
@@ -133,11 +133,11 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 	if p == nil || err != nil {
 		return later, err
 	}
-	result, err := r.bring(ctx, p)
+	result, err := r.apply(ctx, p)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.settleRetention(ctx, p, result); err != nil {
+	if err := r.updateRetention(ctx, p, result); err != nil {
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)
@@ -155,35 +155,35 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, work *workv1.ManifestW
 	return nil
 }
 
-// bring applies the planned manifests. If the ManifestWork also defines a kind, it waits once per
+// apply applies the planned manifests. If the ManifestWork also defines a kind, it waits once per
 // generation until the cluster serves that kind, and applies again.
-func (r *Reconciler) bring(ctx context.Context, p *planned) (engine.Result, error) {
+func (r *Reconciler) apply(ctx context.Context, p *planned) (engine.Result, error) {
 	if p.refused != nil {
 		//lint:ignore nilerr Each item reports the refusal.
 		return engine.RefuseAll(p.items, p.refused), nil
 	}
 	if isResting(p.work) {
-		return r.engine.Compare(ctx, p.job, engine.InWays(p.items, resting)), nil
+		return r.engine.Compare(ctx, p.job, engine.MapModes(p.items, resting)), nil
 	}
-	result := r.engine.Bring(ctx, p.job, p.items)
-	if r.progress.isNew(p.work) && r.engine.AwaitKinds(ctx, p.items, result.Outcomes) {
+	result := r.engine.Apply(ctx, p.job, p.items)
+	if r.progress.isNew(p.work) && r.engine.AwaitKinds(ctx, p.items, result.Manifests) {
 		if err := r.arrange(ctx, p); err != nil {
 			return engine.Result{}, err
 		}
-		result = r.engine.Bring(ctx, p.job, p.items)
+		result = r.engine.Apply(ctx, p.job, p.items)
 	}
-	engine.Blame(result.Outcomes, p.cannot)
+	engine.NameAccount(result.Manifests, p.cannot)
 	for place, refused := range p.withheld {
-		if place < len(result.Outcomes) && result.Outcomes[place].Refused == nil {
-			result.Outcomes[place].Refused = refused
+		if place < len(result.Manifests) && result.Manifests[place].Refused == nil {
+			result.Manifests[place].Refused = refused
 		}
 	}
 	return result, nil
 }
 
-// resting is the Way of manifests of a Complete ManifestWork: they are only read.
-func resting(way engine.Way) engine.Way {
-	return engine.Way{By: engine.ReadOnly, Examine: way.Examine}
+// resting is the Mode of manifests of a Complete ManifestWork: they are only read.
+func resting(mode engine.Mode) engine.Mode {
+	return engine.Mode{Method: engine.ReadOnly, Examine: mode.Examine}
 }
 
 // forget discards everything that is cached for a ManifestWork.

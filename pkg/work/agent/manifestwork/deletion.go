@@ -59,19 +59,19 @@ func (r *Reconciler) end(ctx context.Context, record *workv1.AppliedManifestWork
 	if err != nil {
 		return "", err
 	}
-	held := engine.Beyond(ledger.Entries(), items)
-	mark, err := r.markOf(ctx, record, held)
+	retained := engine.Beyond(ledger.Entries(), items)
+	mark, err := r.markOf(ctx, record, retained)
 	if err != nil {
 		return "", err
 	}
-	if !mark.Is() || len(held) == 0 {
+	if !mark.Is() || len(retained) == 0 {
 		return r.clear(ctx, record, r.removalOf(work))
 	}
 	if err := r.records.annotate(ctx, record, func() error { setMark(record, mark); return nil }); err != nil {
 		return "", err
 	}
-	removed, err := r.engine.RemoveBut(ctx, engine.Work{
-		Name: work.Name, Record: ownerOf(record), Owner: owner{r: r, work: work}, Ledger: ledger}, held, metav1.DeletePropagationBackground)
+	removed, err := r.engine.RemoveExcept(ctx, engine.Work{
+		Name: work.Name, Record: ownerOf(record), Owner: owner{r: r, work: work}, Ledger: ledger}, retained, metav1.DeletePropagationBackground)
 	if err != nil {
 		return "", err
 	}

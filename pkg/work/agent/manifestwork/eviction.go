@@ -24,7 +24,7 @@ import (
 // objects stay for a grace period, within which the ManifestWork can reappear, and are removed
 // then. Only an explicit NotFound of the hub counts: while the hub does not answer, the grace
 // period does not start. If the hub is known to be restored, the objects are retained instead
-// (hold.go).
+// (retention.go).
 
 // vanished handles a ManifestWork that no longer exists on the hub.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconcile.Result, error) {
@@ -43,7 +43,7 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (reconc
 	if !reconcileutil.IsGone(err) {
 		return reconcile.Result{}, fmt.Errorf("asking the hub whether ManifestWork %q still exists: %w", key.Name, err)
 	}
-	if held, err := r.holdVanished(ctx, record, key.Name); held || err != nil {
+	if retained, err := r.retainVanished(ctx, record, key.Name); retained || err != nil {
 		return reconcile.Result{RequeueAfter: retention.Recheck}, err
 	}
 	return r.evict(ctx, record, key.Name)

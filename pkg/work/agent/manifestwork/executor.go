@@ -74,15 +74,15 @@ type answer struct {
 }
 
 func newExecutors(o Options) (*executors, error) {
-	clientset, err := kubernetes.NewForConfigAndClient(o.Reached.Config, o.Reached.Client)
+	clientset, err := kubernetes.NewForConfigAndClient(o.MemberAPI.Config, o.MemberAPI.Client)
 	if err != nil {
 		return nil, fmt.Errorf("making the cluster's client: %w", err)
 	}
-	rights, err := newRightsWatch(o.Reached)
+	rights, err := newRightsWatch(o.MemberAPI)
 	if err != nil {
 		return nil, err
 	}
-	e := &executors{member: clientset, as: o.Reached.As, clock: o.Clock, impersonate: o.Impersonate, rights: rights, answers: map[question]answer{}}
+	e := &executors{member: clientset, as: o.MemberAPI.As, clock: o.Clock, impersonate: o.Impersonate, rights: rights, answers: map[question]answer{}}
 	rights.forget = e.forget
 	return e, nil
 }

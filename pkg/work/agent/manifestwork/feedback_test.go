@@ -28,8 +28,8 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return object
 }
 
-// said formats feedback values.
-func said(values []workv1.FeedbackValue) []string {
+// merged formats feedback values.
+func merged(values []workv1.FeedbackValue) []string {
 	var texts []string
 	for _, v := range values {
 		var value any
@@ -133,7 +133,7 @@ func TestFeedback_ReportsTheValuesOfRules(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			values, err := feedbackOf(object(t, tc.object), tc.rules, tc.raw)
-			if diff := cmp.Diff(tc.want, said(values)); diff != "" {
+			if diff := cmp.Diff(tc.want, merged(values)); diff != "" {
 				t.Errorf("values (-want +got):\n%s", diff)
 			}
 			if tc.failure == "" && err != nil || tc.failure != "" && (err == nil || !strings.Contains(err.Error(), tc.failure)) {
@@ -153,12 +153,12 @@ func TestFeedback_HidesDataOfASecret(t *testing.T) {
 	before := secret.DeepCopy()
 	for _, path := range []string{".data.password", ".data", ".stringData.more", ".metadata.annotations", "..password", "['data']", ".", "..*"} {
 		values, _ := feedbackOf(secret, []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "x", Path: path}}}}, true)
-		if text := fmt.Sprint(said(values)); strings.Contains(text, "hidden") {
+		if text := fmt.Sprint(merged(values)); strings.Contains(text, "hidden") {
 			t.Errorf("%s tells %s", path, text)
 		}
 	}
 	values, err := feedbackOf(secret, []workv1.FeedbackRule{{Type: workv1.FeedbackJSONPaths, JSONPaths: []workv1.JSONPath{{Name: "type", Path: ".type"}}}}, false)
-	if diff := cmp.Diff([]string{"type String Opaque"}, said(values)); diff != "" || err != nil {
+	if diff := cmp.Diff([]string{"type String Opaque"}, merged(values)); diff != "" || err != nil {
 		t.Errorf("its type: %v (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff(before.Object, secret.Object); diff != "" {

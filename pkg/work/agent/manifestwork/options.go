@@ -30,11 +30,11 @@ type Options struct {
 	HubURL string
 	// AgentID distinguishes the agents of one cluster. If unset, it is the hash of HubURL.
 	AgentID string
-	// Reached is the API server of the cluster. The caller runs its Watcher.
-	Reached *engine.Member
-	// House are the namespaces of the agent and its accounts on the cluster, if they differ from
+	// MemberAPI is the API server of the cluster. The caller runs its Watcher.
+	MemberAPI *engine.Member
+	// ReservedNamespaces are the namespaces of the agent and its accounts on the cluster, if they differ from
 	// the defaults. ManifestWorks cannot place objects there.
-	House []string
+	ReservedNamespaces []string
 	// OnlyLabelledNamespaces writes nothing into namespaces that existed before, unless they have
 	// placementv1beta1.EnterLabel.
 	OnlyLabelledNamespaces bool
@@ -47,11 +47,11 @@ type Options struct {
 	EvictionGrace time.Duration
 	// Epochs detect a restored hub. If nil, nothing is retained.
 	Epochs *retention.Epochs
-	// Holds counts the objects that are retained after a restore of the hub. It must be set if
+	// Retention counts the objects that are retained after a restore of the hub. It must be set if
 	// Epochs is.
-	Holds *retention.Book
-	// Effort limits concurrency and intervals.
-	engine.Effort
+	Retention *retention.Tracker
+	// Tuning limits concurrency and intervals.
+	engine.Tuning
 }
 
 func (o Options) complete() (Options, error) {
@@ -60,7 +60,7 @@ func (o Options) complete() (Options, error) {
 		return o, errors.New("the cluster's name is missing")
 	case o.HubURL == "":
 		return o, errors.New("the hub's URL is missing")
-	case o.Reached == nil:
+	case o.MemberAPI == nil:
 		return o, errors.New("the cluster's API server is missing")
 	}
 	if o.AgentID == "" {
@@ -69,7 +69,7 @@ func (o Options) complete() (Options, error) {
 	if o.EvictionGrace == 0 {
 		o.EvictionGrace = time.Hour
 	}
-	o.Effort = o.WithDefaults()
+	o.Tuning = o.WithDefaults()
 	return o, nil
 }
 

@@ -25,8 +25,8 @@ func parsePath(name, path string) (*jsonpath.JSONPath, error) {
 	if err != nil {
 		return nil, err
 	}
-	effort := pathEffort{alternatives: 1}
-	if err := effort.add(tree.Root); err != nil {
+	tuning := pathEffort{alternatives: 1}
+	if err := tuning.add(tree.Root); err != nil {
 		return nil, err
 	}
 	parsed := jsonpath.New(name).AllowMissingKeys(true)

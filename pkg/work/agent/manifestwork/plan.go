@@ -92,14 +92,14 @@ func (r *Reconciler) plan(ctx context.Context, work *workv1.ManifestWork) (*plan
 		return nil, reconcile.Result{}, err
 	}
 	p.job = engine.Work{
-		Name:     work.Name,
-		Record:   ownerOf(record),
-		Owner:    owner{r: r, work: work},
-		Under:    under(work, string(record.UID)),
-		Ledger:   ledger,
-		Reported: referred(work),
-		As:       as,
-		Held:     p.mark.Is(),
+		Name:           work.Name,
+		Record:         ownerOf(record),
+		Owner:          owner{r: r, work: work},
+		Under:          under(work, string(record.UID)),
+		Ledger:         ledger,
+		Reported:       referred(work),
+		As:             as,
+		RetainsRemoved: p.mark.Is(),
 	}
 	return p, reconcile.Result{}, nil
 }
@@ -118,7 +118,7 @@ func (r *Reconciler) recordFor(ctx context.Context, work *workv1.ManifestWork) (
 	return record, nil, err
 }
 
-// arrange creates the items of the ManifestWork's manifests and sets their Ways.
+// arrange creates the items of the ManifestWork's manifests and sets their modes.
 func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 	raw := rawOf(p.work)
 	var err error
@@ -129,16 +129,16 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 	for place := range p.items {
 		it := &p.items[place]
 		config := configOf(&p.work.Spec, it.Ref)
-		way, refused, err := r.wayFor(ctx, p.work, config, it.Ref, raw[place])
+		mode, refused, err := r.modeFor(ctx, p.work, config, it.Ref, raw[place])
 		if err != nil {
 			return err
 		}
 		if it.Refused == nil && refused != nil {
 			p.withheld[place] = refused
-			way = engine.Way{By: engine.ReadOnly}
+			mode = engine.Mode{Method: engine.ReadOnly}
 		}
-		way.Examine = r.examine(config)
-		it.Way = way
+		mode.Examine = r.examine(config)
+		it.Mode = mode
 	}
 	return nil
 }
@@ -152,34 +152,34 @@ func rawOf(work *workv1.ManifestWork) [][]byte {
 	return raw
 }
 
-// wayFor returns the Way of a manifest, or why it is not applied.
-func (r *Reconciler) wayFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Way, *refusal.Refusal, error) {
+// modeFor returns the Mode of a manifest, or why it is not applied.
+func (r *Reconciler) modeFor(ctx context.Context, work *workv1.ManifestWork, config workv1.ManifestConfigOption, ref manifest.Ref, raw []byte) (engine.Mode, *refusal.Refusal, error) {
 	strategy := strategyOf(config)
-	way, known := wayOf(strategy)
-	way.Disown = stays(work.Spec.DeleteOption, ref)
+	mode, known := modeOf(strategy)
+	mode.Disown = stays(work.Spec.DeleteOption, ref)
 	switch {
 	case isComplete(work, ref):
-		return engine.Way{By: engine.ReadOnly}, nil, nil // Complete manifests are no longer written
+		return engine.Mode{Method: engine.ReadOnly}, nil, nil // Complete manifests are no longer written
 	case !known:
-		return way, &refusal.Refusal{Reason: notServed,
+		return mode, &refusal.Refusal{Reason: notServed,
 			Message: fmt.Sprintf("This agent does not know updateStrategy %q: use another, or a newer agent", strategy.Type)}, nil
 	case ref.Resource == "":
-		return way, nil, nil // the plan has refused the manifest
+		return mode, nil, nil // the plan has refused the manifest
 	}
-	if refused, err := r.executors.refuse(ctx, work.Spec.Executor, raw, ref, !way.Disown); refused != nil || err != nil {
-		return way, refused, err
+	if refused, err := r.executors.refuse(ctx, work.Spec.Executor, raw, ref, !mode.Disown); refused != nil || err != nil {
+		return mode, refused, err
 	}
-	if fields := strategy.ServerSideApply.IgnoreFields; way.By == engine.ServerSide && len(fields) > 0 {
+	if fields := strategy.ServerSideApply.IgnoreFields; mode.Method == engine.ServerSide && len(fields) > 0 {
 		leave, err := leaving(ctx, raw, fields)
 		if err != nil {
-			return way, &refusal.Refusal{Reason: ignoreFields, Message: engine.Shorten(err.Error())}, nil
+			return mode, &refusal.Refusal{Reason: ignoreFields, Message: engine.Shorten(err.Error())}, nil
 		}
 		if leave != nil {
 			leave.Lean.SetNamespace(ref.Namespace)
 		}
-		way.Leave = leave
+		mode.Leave = leave
 	}
-	return way, nil, nil
+	return mode, nil, nil
 }
 
 // examine returns the function that evaluates feedback and condition rules on an object.
@@ -204,7 +204,7 @@ func referred(work *workv1.ManifestWork) []manifest.Ref {
 	return refs
 }
 
-// under identifies everything that outcomes depend on besides manifest and object.
+// under identifies everything that results depend on besides manifest and object.
 func under(work *workv1.ManifestWork, owner string) string {
 	text, err := json.Marshal(struct {
 		Configs  []workv1.ManifestConfigOption

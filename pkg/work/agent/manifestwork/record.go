@@ -30,7 +30,7 @@ type recordKeeper struct {
 	member  client.Client // not cached
 	kinds   apimeta.RESTMapper
 	// kept caches AppliedManifestWorks by name.
-	kept *engine.RecordMemory[*workv1.AppliedManifestWork]
+	kept *engine.RecordCache[*workv1.AppliedManifestWork]
 }
 
 // nameOf returns the name of a ManifestWork's AppliedManifestWork.

@@ -23,14 +23,14 @@ import (
 
 // report writes the status of the ManifestWork and returns when to reconcile it again.
 func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (reconcile.Result, error) {
-	if b.Outcomes == nil && b.Err != nil {
+	if b.Manifests == nil && b.Err != nil {
 		return reconcile.Result{}, b.Err
 	}
 	now := metav1.NewTime(r.options.Clock.Now())
-	status := desiredStatus(p.work, b.Outcomes, now)
-	says := conditionsOf(&status.Conditions, p.work.Generation, now)
-	says.removed(b.Denied)
-	says.retained(p.mark, b.Held)
+	status := desiredStatus(p.work, b.Manifests, now)
+	c := conditionsOf(&status.Conditions, p.work.Generation, now)
+	c.removed(b.Denied)
+	c.retained(p.mark, b.Unreleased)
 	woken := wakes(p.work.Status, status)
 	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
 	if failure != nil {
@@ -41,7 +41,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 		return reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
 	next := r.nextReconcile(p.work.Name, b)
-	if p.job.Held {
+	if p.job.RetainsRemoved {
 		next = min(next, retention.Recheck)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
@@ -92,7 +92,7 @@ func (r *Reconciler) nextReconcile(work string, b engine.Result) time.Duration {
 
 // again is the delay before a refusal for a missing right of the executor is retried: a new right
 // triggers no event.
-func again(out engine.Outcome) time.Duration {
+func again(out engine.ManifestResult) time.Duration {
 	if out.Refused != nil && out.Refused.Reason == notAllowed {
 		return retryInterval
 	}

@@ -30,10 +30,10 @@ const gatherRights = time.Second
 // lacks the right to watch them, it sends reviews more often instead.
 type rightsWatch struct {
 	client metadata.Interface
-	// forget is called when rights have changed, before told.
+	// forget is called when rights have changed, before events.
 	forget func()
-	// told receives an event when rights have changed.
-	told chan event.GenericEvent
+	// events receives an event when rights have changed.
+	events chan event.GenericEvent
 
 	needed  chan struct{}
 	changed chan struct{}
@@ -49,7 +49,7 @@ func newRightsWatch(member *engine.Member) (*rightsWatch, error) {
 		return nil, fmt.Errorf("making the cluster's client: %w", err)
 	}
 	return &rightsWatch{
-		client: client, told: make(chan event.GenericEvent), needed: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, nil
+		client: client, events: make(chan event.GenericEvent), needed: make(chan struct{}, 1), changed: make(chan struct{}, 1)}, nil
 }
 
 func rightsResources() map[schema.GroupVersionResource]struct{} {
@@ -120,7 +120,7 @@ func (w *rightsWatch) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case w.told <- event.GenericEvent{Object: &workv1.ManifestWork{}}:
+		case w.events <- event.GenericEvent{Object: &workv1.ManifestWork{}}:
 		}
 	}
 }

@@ -34,7 +34,7 @@ func TestRightsWatch_StartsWhenNeeded(t *testing.T) {
 		var forgotten atomic.Int32
 		w := &rightsWatch{
 			client: client, forget: func() { forgotten.Add(1) },
-			told: make(chan event.GenericEvent), needed: make(chan struct{}, 1), changed: make(chan struct{}, 1),
+			events: make(chan event.GenericEvent), needed: make(chan struct{}, 1), changed: make(chan struct{}, 1),
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
@@ -56,14 +56,14 @@ func TestRightsWatch_StartsWhenNeeded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		<-w.told
+		<-w.events
 		if forgotten.Load() != 1 {
 			t.Errorf("three changes at a time are acted upon %d times", forgotten.Load())
 		}
 		if err := client.Tracker().Delete(roles, "ns", "there"); err != nil {
 			t.Fatal(err)
 		}
-		<-w.told
+		<-w.events
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("it ends with %v", err)

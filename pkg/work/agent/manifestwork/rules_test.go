@@ -112,7 +112,7 @@ func TestRuler_SharesOneBudgetAmongAllRulesOfAnObject(t *testing.T) {
 }
 
 func TestAggregated_CombinesConditionsOfManifests(t *testing.T) {
-	said := func(conditions ...metav1.Condition) workv1.ManifestCondition {
+	merged := func(conditions ...metav1.Condition) workv1.ManifestCondition {
 		return workv1.ManifestCondition{Conditions: conditions}
 	}
 	c := func(kind string, status metav1.ConditionStatus, message string) metav1.Condition {
@@ -122,14 +122,14 @@ func TestAggregated_CombinesConditionsOfManifests(t *testing.T) {
 		manifests []workv1.ManifestCondition
 		want      []string
 	}{
-		"none":             {[]workv1.ManifestCondition{said(metav1.Condition{Type: "Applied", Status: "True", Reason: "AppliedManifestComplete"})}, nil},
-		"one":              {[]workv1.ManifestCondition{said(c("Complete", "True", "Job is finished")), said()}, []string{"Complete True ConditionRulesAggregated 0: Job is finished"}},
-		"several":          {[]workv1.ManifestCondition{said(c("Complete", "True", "a")), said(c("Complete", "True", "b"))}, []string{"Complete True ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
-		"one is false":     {[]workv1.ManifestCondition{said(c("Complete", "Unknown", "")), said(c("Complete", "False", "")), said(c("Complete", "True", ""))}, []string{"Complete False ConditionRulesAggregated 0: Aggregated from 3 manifest conditions"}},
-		"one is unknown":   {[]workv1.ManifestCondition{said(c("Complete", "Unknown", "")), said(c("Complete", "True", ""))}, []string{"Complete Unknown ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
-		"one progresses":   {[]workv1.ManifestCondition{said(c("Progressing", "True", "")), said(c("Progressing", "False", ""))}, []string{"Progressing True ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
-		"none progresses":  {[]workv1.ManifestCondition{said(c("Progressing", "False", "done"))}, []string{"Progressing False ConditionRulesAggregated 0: done"}},
-		"of several types": {[]workv1.ManifestCondition{said(c("Z", "True", "z"), c("A", "False", "a"))}, []string{"A False ConditionRulesAggregated 0: a", "Z True ConditionRulesAggregated 0: z"}},
+		"none":             {[]workv1.ManifestCondition{merged(metav1.Condition{Type: "Applied", Status: "True", Reason: "AppliedManifestComplete"})}, nil},
+		"one":              {[]workv1.ManifestCondition{merged(c("Complete", "True", "Job is finished")), merged()}, []string{"Complete True ConditionRulesAggregated 0: Job is finished"}},
+		"several":          {[]workv1.ManifestCondition{merged(c("Complete", "True", "a")), merged(c("Complete", "True", "b"))}, []string{"Complete True ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
+		"one is false":     {[]workv1.ManifestCondition{merged(c("Complete", "Unknown", "")), merged(c("Complete", "False", "")), merged(c("Complete", "True", ""))}, []string{"Complete False ConditionRulesAggregated 0: Aggregated from 3 manifest conditions"}},
+		"one is unknown":   {[]workv1.ManifestCondition{merged(c("Complete", "Unknown", "")), merged(c("Complete", "True", ""))}, []string{"Complete Unknown ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
+		"one progresses":   {[]workv1.ManifestCondition{merged(c("Progressing", "True", "")), merged(c("Progressing", "False", ""))}, []string{"Progressing True ConditionRulesAggregated 0: Aggregated from 2 manifest conditions"}},
+		"none progresses":  {[]workv1.ManifestCondition{merged(c("Progressing", "False", "done"))}, []string{"Progressing False ConditionRulesAggregated 0: done"}},
+		"of several types": {[]workv1.ManifestCondition{merged(c("Z", "True", "z"), c("A", "False", "a"))}, []string{"A False ConditionRulesAggregated 0: a", "Z True ConditionRulesAggregated 0: z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lines(aggregated(tc.manifests))); diff != "" {
@@ -142,12 +142,12 @@ func TestAggregated_CombinesConditionsOfManifests(t *testing.T) {
 func TestDesiredStatus_RemovesConditionsOfDeletedRules(t *testing.T) {
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	found := &examined{rules: []metav1.Condition{{Type: "Complete", Status: metav1.ConditionTrue, Reason: workv1.ReasonRuleEvaluated, Message: "done"}}}
-	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
+	work.Status = desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
 	if !isResting(work) || !isComplete(work, refTo("a")) {
 		t.Fatalf("the work is not Complete: %q", lines(work.Status.Conditions))
 	}
 	work.Generation = 2
-	after := desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: &examined{}}}, later)
+	after := desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: &examined{}}}, later)
 	want := []string{"Applied True AppliedManifestWorkComplete 2: Apply manifest work complete", "Available True ResourcesAvailable 2: All resources are available"}
 	if diff := cmp.Diff(want, lines(after.Conditions)); diff != "" {
 		t.Errorf("conditions of the work (-want +got):\n%s", diff)

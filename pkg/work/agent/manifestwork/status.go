@@ -17,13 +17,13 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-// desiredStatus returns the status of a ManifestWork for these outcomes. Times of unchanged parts
+// desiredStatus returns the status of a ManifestWork for these results. Times of unchanged parts
 // stay.
-func desiredStatus(work *workv1.ManifestWork, outcomes []engine.Outcome, now metav1.Time) workv1.ManifestWorkStatus {
+func desiredStatus(work *workv1.ManifestWork, results []engine.ManifestResult, now metav1.Time) workv1.ManifestWorkStatus {
 	before := work.Status.DeepCopy()
 	t := telling{isResting(work), apimeta.IsStatusConditionTrue(before.Conditions, conditionTrimmed), work.Generation, now}
 	status := workv1.ManifestWorkStatus{Conditions: before.Conditions}
-	for _, out := range outcomes {
+	for _, out := range results {
 		previous := reported(before.ResourceStatus.Manifests, out.Ref)
 		status.ResourceStatus.Manifests = append(status.ResourceStatus.Manifests, manifestStatus(previous, out, t))
 	}
@@ -80,7 +80,7 @@ type telling struct {
 }
 
 // manifestStatus returns the status of one manifest.
-func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t telling) workv1.ManifestCondition {
+func manifestStatus(previous workv1.ManifestCondition, out engine.ManifestResult, t telling) workv1.ManifestCondition {
 	next := previous
 	next.ResourceMeta = metaOf(out.Ref)
 	applied := conditionsOf(&next.Conditions, t.generation, t.now)
@@ -99,7 +99,7 @@ func manifestStatus(previous workv1.ManifestCondition, out engine.Outcome, t tel
 		}
 		applied.prune()
 	}
-	applied.contested(out.Against)
+	applied.contested(out.Contest)
 	return next
 }
 
@@ -112,12 +112,12 @@ func conditionsOf(of *[]metav1.Condition, generation int64, now metav1.Time) con
 
 // prune removes conditions of deleted rules. Those of existing rules were set for this generation.
 func (c conditions) prune() {
-	*c.Of = slices.DeleteFunc(*c.Of, func(said metav1.Condition) bool { return byRule(said) && said.ObservedGeneration != c.Generation })
+	*c.Of = slices.DeleteFunc(*c.Of, func(merged metav1.Condition) bool { return byRule(merged) && merged.ObservedGeneration != c.Generation })
 }
 
 // manifestApplied sets condition Applied. If the result is unknown, the previous condition stays,
 // except for its generation.
-func (c conditions) manifestApplied(out engine.Outcome) {
+func (c conditions) manifestApplied(out engine.ManifestResult) {
 	before := apimeta.FindStatusCondition(*c.Of, workv1.ConditionApplied)
 	switch {
 	case (out.Err != nil || out.Postponed > 0) && before != nil:
@@ -139,7 +139,7 @@ func (c conditions) notApplied(why string) {
 	c.Set(workv1.ConditionApplied, metav1.ConditionFalse, workv1.ReasonManifestNotApplied, "Failed to apply manifest: "+why)
 }
 
-func whyUnknown(out engine.Outcome) string {
+func whyUnknown(out engine.ManifestResult) string {
 	words := dialect()
 	return words.WhyUnknown(out)
 }
@@ -149,7 +149,7 @@ const reasonCompleted = "Completed"
 
 // manifestAvailable sets condition Available: whether the object exists. An object that ran to
 // completion and is gone counts as available.
-func (c conditions) manifestAvailable(out engine.Outcome) {
+func (c conditions) manifestAvailable(out engine.ManifestResult) {
 	const kind = workv1.ConditionAvailable
 	switch {
 	case out.UID != "":
@@ -224,8 +224,8 @@ func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
 	count := map[metav1.ConditionStatus]int{}
 	for _, m := range manifests {
-		if said := apimeta.FindStatusCondition(m.Conditions, workv1.ConditionAvailable); said != nil {
-			count[said.Status]++
+		if merged := apimeta.FindStatusCondition(m.Conditions, workv1.ConditionAvailable); merged != nil {
+			count[merged.Status]++
 		}
 	}
 	const kind = workv1.ConditionAvailable

@@ -41,44 +41,44 @@ func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 	const noFeedback = "StatusFeedbackSynced True NoStatusFeedbackSynced 0: "
 	there := &examined{}
 	for name, tc := range map[string]struct {
-		out  engine.Outcome
+		out  engine.ManifestResult
 		want []string
 	}{
 		"brought": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: there},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"only read, missing": {
-			engine.Outcome{Ref: refTo("a"), Settled: true},
+			engine.ManifestResult{Ref: refTo("a"), Final: true},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available False ResourceNotAvailable 0: Resource is not available"}},
 		"refused, missing": {
-			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}},
+			engine.ManifestResult{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no", "Available False ResourceNotAvailable 0: Resource is not available"}},
 		"refused, existing": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "conflict"}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "conflict"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: conflict", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"unreadable": {
-			engine.Outcome{Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}},
+			engine.ManifestResult{Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: bad", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
 		"of an unknown kind": {
-			engine.Outcome{Ref: manifest.Ref{Group: "e.io", Version: "v1", Kind: "K", Name: "a"}, Refused: &refusal.Refusal{Reason: engine.NotAcceptable, Message: "no kind"}},
+			engine.ManifestResult{Ref: manifest.Ref{Group: "e.io", Version: "v1", Kind: "K", Name: "a"}, Refused: &refusal.Refusal{Reason: engine.NotAcceptable, Message: "no kind"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: no kind", "Available Unknown IncompleteResourceMeta 0: Resource meta is incomplete"}},
 		"not found out": {
-			engine.Outcome{Ref: refTo("a"), Err: errors.New("no route")},
+			engine.ManifestResult{Ref: refTo("a"), Err: errors.New("no route")},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: The member was not reached: no route",
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route"}},
 		"not to be seen": {
-			engine.Outcome{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotFound, Message: "cannot get"}},
+			engine.ManifestResult{Ref: refTo("a"), Refused: &refusal.Refusal{Reason: engine.NotFound, Message: "cannot get"}},
 			[]string{"Applied False AppliedManifestFailed 3: Failed to apply manifest: cannot get",
 				"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: cannot get"}},
 		"with fields to ignore that cannot be found": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
 			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to process ignoreFields: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"with feedback": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
 				"StatusFeedbackSynced True StatusFeedbackSynced 0: "}},
 		"with feedback that failed": {
-			engine.Outcome{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, failure: errors.New("no path")}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, failure: errors.New("no path")}},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
 				"StatusFeedbackSynced False StatusFeedbackSyncFailed 0: Sync status feedback failed with error no path"}},
 	} {
@@ -92,25 +92,25 @@ func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 }
 
 func TestDesiredStatus_HasTheReasonsOfOCM(t *testing.T) {
-	brought := engine.Outcome{Ref: refTo("a"), UID: "1"}
-	missing := engine.Outcome{Ref: refTo("b"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}}
-	unreadable := engine.Outcome{Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}}
-	read := engine.Outcome{Ref: refTo("c")}
+	brought := engine.ManifestResult{Ref: refTo("a"), UID: "1"}
+	missing := engine.ManifestResult{Ref: refTo("b"), Refused: &refusal.Refusal{Reason: engine.NotWritten, Message: "no"}}
+	unreadable := engine.ManifestResult{Ref: manifest.Ref{Ordinal: 2}, Refused: &refusal.Refusal{Reason: engine.Undecodable, Message: "bad"}}
+	read := engine.ManifestResult{Ref: refTo("c")}
 	const complete, failed = "Applied True AppliedManifestWorkComplete 5: Apply manifest work complete", "Applied False AppliedManifestWorkFailed 5: Failed to apply manifest work"
 	for name, tc := range map[string]struct {
-		outcomes []engine.Outcome
-		want     []string
+		results []engine.ManifestResult
+		want    []string
 	}{
-		"all exist":            {[]engine.Outcome{brought, brought}, []string{complete, "Available True ResourcesAvailable 5: All resources are available"}},
-		"one is missing":       {[]engine.Outcome{brought, missing}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
-		"one is unreadable":    {[]engine.Outcome{brought, unreadable}, []string{failed, "Available Unknown ResourcesStatusUnknown 5: 1 of 2 resources have unknown status"}},
-		"both":                 {[]engine.Outcome{missing, unreadable}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
-		"one is only read":     {[]engine.Outcome{brought, read}, []string{complete, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"all exist":            {[]engine.ManifestResult{brought, brought}, []string{complete, "Available True ResourcesAvailable 5: All resources are available"}},
+		"one is missing":       {[]engine.ManifestResult{brought, missing}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"one is unreadable":    {[]engine.ManifestResult{brought, unreadable}, []string{failed, "Available Unknown ResourcesStatusUnknown 5: 1 of 2 resources have unknown status"}},
+		"both":                 {[]engine.ManifestResult{missing, unreadable}, []string{failed, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
+		"one is only read":     {[]engine.ManifestResult{brought, read}, []string{complete, "Available False ResourcesNotAvailable 5: 1 of 2 resources are not available"}},
 		"there is no manifest": {nil, []string{complete, "Available Unknown ResourcesStatusUnknown 5: cannot get any available resource "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 5}}
-			if diff := cmp.Diff(tc.want, lines(desiredStatus(work, tc.outcomes, early).Conditions)); diff != "" {
+			if diff := cmp.Diff(tc.want, lines(desiredStatus(work, tc.results, early).Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
 		})
@@ -122,14 +122,14 @@ func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 		return &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
-	outcomes := []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: value(1)}}
-	work.Status = desiredStatus(work, outcomes, early)
+	results := []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: value(1)}}
+	work.Status = desiredStatus(work, results, early)
 
-	if diff := cmp.Diff(work.Status, desiredStatus(work, outcomes, later)); diff != "" {
+	if diff := cmp.Diff(work.Status, desiredStatus(work, results, later)); diff != "" {
 		t.Errorf("nothing has happened, but (-before +after):\n%s", diff)
 	}
-	outcomes[0].Examined = value(2)
-	after := desiredStatus(work, outcomes, later).ResourceStatus.Manifests[0]
+	results[0].Examined = value(2)
+	after := desiredStatus(work, results, later).ResourceStatus.Manifests[0]
 	var times []bool
 	for _, c := range after.Conditions {
 		times = append(times, c.LastTransitionTime.Equal(&later))
@@ -137,7 +137,7 @@ func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 	if diff := cmp.Diff([]bool{false, false, true}, times); diff != "" {
 		t.Errorf("conditions that have the time of a value's change (-want +got):\n%s", diff)
 	}
-	if got := said(after.StatusFeedback.Values); len(got) != 1 || got[0] != "n Integer 2" {
+	if got := merged(after.StatusFeedback.Values); len(got) != 1 || got[0] != "n Integer 2" {
 		t.Errorf("the values are %v", got)
 	}
 }
@@ -145,8 +145,8 @@ func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 	work := &workv1.ManifestWork{}
 	found := &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
-	work.Status = desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
-	away := desiredStatus(work, []engine.Outcome{{Ref: refTo("a"), Err: errors.New("no route")}}, later).ResourceStatus.Manifests[0]
+	work.Status = desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
+	away := desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), Err: errors.New("no route")}}, later).ResourceStatus.Manifests[0]
 	want := []string{"Applied True AppliedManifestComplete 0: Apply manifest complete",
 		"Available Unknown FetchingResourceFailed 0: Failed to fetch resource: The member was not reached: no route",
 		"StatusFeedbackSynced True StatusFeedbackSynced 0: "}
@@ -156,13 +156,13 @@ func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 }
 
 func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
-	out := engine.Outcome{Ref: refTo("a"), UID: "1", Postponed: time.Second, Against: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
-	first := manifestStatus(workv1.ManifestCondition{}, engine.Outcome{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
+	out := engine.ManifestResult{Ref: refTo("a"), UID: "1", Postponed: time.Second, Contest: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
+	first := manifestStatus(workv1.ManifestCondition{}, engine.ManifestResult{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
 	contested := manifestStatus(first, out, telling{generation: 1, now: later})
 	if got := lines(contested.Conditions); len(got) != 3 || got[0] != "Applied True AppliedManifestComplete 1: Apply manifest complete" {
 		t.Errorf("while it lasts: %q", got)
 	}
-	out.Against, out.Postponed = nil, 0
+	out.Contest, out.Postponed = nil, 0
 	if got := lines(manifestStatus(contested, out, telling{generation: 1, now: later}).Conditions); len(got) != 2 {
 		t.Errorf("afterwards: %q", got)
 	}

@@ -43,8 +43,8 @@ func statusBytes(status *workv1.ManifestWorkStatus) int {
 	size := 0
 	for _, m := range status.ResourceStatus.Manifests {
 		size += perManifest
-		for _, said := range m.Conditions {
-			size += perCondition + len(said.Message)
+		for _, merged := range m.Conditions {
+			size += perCondition + len(merged.Message)
 		}
 		for _, v := range m.StatusFeedback.Values {
 			size += perValue + len(v.Name)

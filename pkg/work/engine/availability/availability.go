@@ -63,21 +63,21 @@ func Of(object *unstructured.Unstructured) Finding {
 	}
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}:
-		return judge(object, deployment)
+		return typed(object, deployment)
 	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}:
-		return judge(object, statefulSet)
+		return typed(object, statefulSet)
 	case schema.GroupKind{Group: "apps", Kind: "DaemonSet"}:
-		return judge(object, daemonSet)
+		return typed(object, daemonSet)
 	case schema.GroupKind{Kind: "Service"}:
-		return judge(object, service)
+		return typed(object, service)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		return judge(object, OfCustomResourceDefinition)
+		return typed(object, OfCustomResourceDefinition)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return judge(object, claim)
+		return typed(object, claim)
 	case schema.GroupKind{Kind: "PersistentVolume"}:
-		return judge(object, volume)
+		return typed(object, volume)
 	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
-		return judge(object, podDisruptionBudget)
+		return typed(object, podDisruptionBudget)
 	}
 	if RunsToCompletion(object) {
 		return run(object)
@@ -116,7 +116,7 @@ func isData(kind schema.GroupKind) bool {
 	return false
 }
 
-func judge[T any](object *unstructured.Unstructured, rule func(*T) Finding) Finding {
+func typed[T any](object *unstructured.Unstructured, rule func(*T) Finding) Finding {
 	typed := new(T)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
 		return Finding{Failed, fmt.Sprintf("The object cannot be read as %s: %v", object.GetKind(), err)}

@@ -64,14 +64,14 @@ func behind(object *unstructured.Unstructured) Finding {
 	return Finding{NotYet, fmt.Sprintf("The controller of the %s has not seen the latest change yet", object.GetKind())}
 }
 
-// said is a condition of an object.
-type said struct {
+// condition is a condition of an object.
+type condition struct {
 	status, reason, message string
 	generation              int64
 }
 
 // sentence appends the reason and message of the condition to text.
-func (s said) sentence(text string) string {
+func (s condition) sentence(text string) string {
 	why := s.reason
 	if s.message != "" {
 		why = sentence(s.reason, s.message)
@@ -82,9 +82,9 @@ func (s said) sentence(text string) string {
 	return text + ": " + why
 }
 
-func conditionsIn(object *unstructured.Unstructured) map[string]said {
+func conditionsIn(object *unstructured.Unstructured) map[string]condition {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	found := map[string]said{}
+	found := map[string]condition{}
 	for _, item := range list {
 		fields, _ := item.(map[string]any)
 		text := func(key string) string {
@@ -93,7 +93,7 @@ func conditionsIn(object *unstructured.Unstructured) map[string]said {
 		}
 		generation, _ := fields["observedGeneration"].(int64)
 		if kind := text("type"); kind != "" {
-			found[kind] = said{status: text("status"), reason: text("reason"), message: text("message"), generation: generation}
+			found[kind] = condition{status: text("status"), reason: text("reason"), message: text("message"), generation: generation}
 		}
 	}
 	return found

@@ -22,15 +22,15 @@ func TestWatcher_NotifiesWorksOnceOfAForbiddenResource(t *testing.T) {
 	if diff := cmp.Diff([]Event{{Work: "one"}}, told); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]schema.GroupVersionResource{secrets}, w.Blind("one")); diff != "" {
+	if diff := cmp.Diff([]schema.GroupVersionResource{secrets}, w.Unwatched("one")); diff != "" {
 		t.Errorf("forbidden resources of Work one (-want +got):\n%s", diff)
 	}
-	if blind := w.Blind("two"); blind != nil {
-		t.Errorf("forbidden resources of Work two: %v", blind)
+	if unwatched := w.Unwatched("two"); unwatched != nil {
+		t.Errorf("forbidden resources of Work two: %v", unwatched)
 	}
 
 	w.setForbidden(t.Context(), secrets, false)
-	if len(told) != 2 || w.Blind("one") != nil {
-		t.Errorf("after the right was granted the events are %v and the forbidden resources %v", told, w.Blind("one"))
+	if len(told) != 2 || w.Unwatched("one") != nil {
+		t.Errorf("after the right was granted the events are %v and the forbidden resources %v", told, w.Unwatched("one"))
 	}
 }

@@ -13,8 +13,8 @@ import (
 // state counts as current: a cluster restored from a backup has lower resourceVersions.
 const Grace = 10 * time.Second
 
-// Sighting is the state of an object according to the watch.
-type Sighting struct {
+// Observation is the state of an object according to the watch.
+type Observation struct {
 	// Version is the last seen resourceVersion of the object; empty if the object does not exist.
 	Version string
 	// Reached is the resourceVersion up to which the watch has seen all changes of the resource. It
@@ -23,12 +23,12 @@ type Sighting struct {
 }
 
 // Absent reports whether the watch knows that the object does not exist.
-func (s Sighting) Absent() bool { return s.Reached != "" && s.Version == "" }
+func (s Observation) Absent() bool { return s.Reached != "" && s.Version == "" }
 
-// IsAsLeft reports whether an object is unchanged since it had this resourceVersion, at a time.
+// IsUnchangedSince reports whether an object is unchanged since it had this resourceVersion, at a time.
 // Either the watch shows that version, or the watch lags and will report later changes. A lag is
 // assumed only for [Grace].
-func (s Sighting) IsAsLeft(resourceVersion string, at, now time.Time) bool {
+func (s Observation) IsUnchangedSince(resourceVersion string, at, now time.Time) bool {
 	if resourceVersion == "" {
 		return false
 	}

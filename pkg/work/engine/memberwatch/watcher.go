@@ -95,19 +95,19 @@ func (w *Watcher) wake() {
 	}
 }
 
-// Saw returns the state of an object according to the watch.
-func (w *Watcher) Saw(object Object) Sighting {
+// Observed returns the state of an object according to the watch.
+func (w *Watcher) Observed(object Object) Observation {
 	w.mu.Lock()
-	store, blind := w.stores[object.Resource], w.forbidden[object.Resource]
+	store, unwatched := w.stores[object.Resource], w.forbidden[object.Resource]
 	w.mu.Unlock()
-	if store == nil || blind {
-		return Sighting{}
+	if store == nil || unwatched {
+		return Observation{}
 	}
 	// Read Reached first: the object is then at that version or later.
-	sighting := Sighting{Reached: store.LastStoreSyncResourceVersion()}
+	sighting := Observation{Reached: store.LastStoreSyncResourceVersion()}
 	found, exists, err := store.GetByKey(cache.NewObjectName(object.Namespace, object.Name).String())
 	if err != nil {
-		return Sighting{}
+		return Observation{}
 	}
 	if seen, ok := found.(*metav1.PartialObjectMetadata); ok && exists {
 		sighting.Version = seen.ResourceVersion
@@ -115,8 +115,8 @@ func (w *Watcher) Saw(object Object) Sighting {
 	return sighting
 }
 
-// Blind lists the resources of a work's objects that the agent cannot watch, sorted.
-func (v *View) Blind(work string) []schema.GroupVersionResource {
+// Unwatched lists the resources of a work's objects that the agent cannot watch, sorted.
+func (v *View) Unwatched(work string) []schema.GroupVersionResource {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if len(v.forbidden) == 0 {

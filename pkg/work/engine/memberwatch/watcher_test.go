@@ -77,26 +77,26 @@ func TestWatcher_WatchesAResourceWhileAnObjectIsFollowed(t *testing.T) {
 func TestSaw(t *testing.T) {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	w := New(nil).For(records, func(context.Context, Event) {})
-	if saw := w.Saw(a); saw != (Sighting{}) || saw.Absent() {
-		t.Errorf("of a resource that is not watched it saw %+v", saw)
+	if observed := w.Observed(a); observed != (Observation{}) || observed.Absent() {
+		t.Errorf("of a resource that is not watched it saw %+v", observed)
 	}
 	w.stores[configMaps] = store
-	if saw := w.Saw(a); saw.Absent() {
-		t.Errorf("before it has listed anything it says that an object is not there: %+v", saw)
+	if observed := w.Observed(a); observed.Absent() {
+		t.Errorf("before it has listed anything it says that an object is not there: %+v", observed)
 	}
 	listed := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", ResourceVersion: "5"}}
 	if err := store.Replace([]any{listed}, "7"); err != nil {
 		t.Fatal(err)
 	}
-	if saw := w.Saw(a); saw != (Sighting{Version: "5", Reached: "7"}) || saw.Absent() {
-		t.Errorf("of an object it saw %+v", saw)
+	if observed := w.Observed(a); observed != (Observation{Version: "5", Reached: "7"}) || observed.Absent() {
+		t.Errorf("of an object it saw %+v", observed)
 	}
-	if saw := w.Saw(b); !saw.Absent() {
-		t.Errorf("of an object that is not there it saw %+v", saw)
+	if observed := w.Observed(b); !observed.Absent() {
+		t.Errorf("of an object that is not there it saw %+v", observed)
 	}
 	w.setForbidden(t.Context(), configMaps, true)
-	if saw := w.Saw(b); saw != (Sighting{}) {
-		t.Errorf("of a forbidden resource it saw %+v", saw)
+	if observed := w.Observed(b); observed != (Observation{}) {
+		t.Errorf("of a forbidden resource it saw %+v", observed)
 	}
 }
 

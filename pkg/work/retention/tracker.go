@@ -28,8 +28,8 @@ const (
 	ServiceAccounts = "ManagedServiceAccounts"
 )
 
-// Sum is the total of retained objects on the member. The zero value means none.
-type Sum struct {
+// Summary is the total of retained objects on the member. The zero value means none.
+type Summary struct {
 	// Works is the number of works with retained objects, including ManifestWorks and
 	// ManagedServiceAccounts. Objects is the number of these objects.
 	Works, Objects int
@@ -45,15 +45,15 @@ type Sum struct {
 	HubRestored bool
 }
 
-// Book counts retained objects and assigns ids to them. It is safe for concurrent use.
-type Book struct {
-	told  func(Sum)
-	newID func() string
+// Tracker counts retained objects and assigns ids to them. It is safe for concurrent use.
+type Tracker struct {
+	onChange func(Summary)
+	newID    func() string
 
-	// mu guards the following fields. It is held while told is called, so that the latest call
+	// mu guards the following fields. It is held while onChange is called, so that the latest call
 	// comes last.
 	mu    sync.Mutex
-	works map[key]held
+	works map[key]tracked
 	// id is the id for objects that are retained since begun.
 	id    string
 	begun time.Time
@@ -63,17 +63,17 @@ type Book struct {
 
 type key struct{ kind, name string }
 
-type held struct {
+type tracked struct {
 	Mark
 	objects int
 }
 
-// NewBook returns an empty Book. told, if not nil, is called after every change and must not block.
-func NewBook(told func(Sum)) *Book { return NewBookWithIDs(told, randomID) }
+// NewTracker returns an empty Tracker. onChange, if not nil, is called after every change and must not block.
+func NewTracker(onChange func(Summary)) *Tracker { return NewTrackerWithIDs(onChange, randomID) }
 
-// NewBookWithIDs is NewBook with a generator of ids. Each id must be unique.
-func NewBookWithIDs(told func(Sum), newID func() string) *Book {
-	return &Book{told: told, newID: newID, works: map[key]held{}}
+// NewTrackerWithIDs is NewTracker with a generator of ids. Each id must be unique.
+func NewTrackerWithIDs(onChange func(Summary), newID func() string) *Tracker {
+	return &Tracker{onChange: onChange, newID: newID, works: map[key]tracked{}}
 }
 
 // randomID does not use a clock, because clocks can repeat a time.
@@ -81,13 +81,13 @@ func randomID() string { return string(uuid.NewUUID())[:8] }
 
 // New returns the mark of objects that are retained from now on. Its id is new, so that no earlier
 // release matches it.
-func (b *Book) New(now time.Time, released []string) Mark {
+func (b *Tracker) New(now time.Time, released []string) Mark {
 	return Mark{Since: now.UTC().Format(time.RFC3339), ID: b.idAt(now, released)}
 }
 
 // Continue returns the mark of objects that remain retained. A mark of an earlier version of the
 // agent gets an id.
-func (b *Book) Continue(m Mark, now time.Time, released []string) Mark {
+func (b *Tracker) Continue(m Mark, now time.Time, released []string) Mark {
 	if m.Is() && m.ID == "" {
 		m.ID = b.idAt(now, released)
 	}
@@ -96,7 +96,7 @@ func (b *Book) Continue(m Mark, now time.Time, released []string) Mark {
 
 // idAt returns the id for objects that are retained from now on. It differs from released ids, and
 // from ids that were reported some time ago without these objects.
-func (b *Book) idAt(now time.Time, released []string) string {
+func (b *Tracker) idAt(now time.Time, released []string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.id == "" || now.Sub(b.begun).Abs() > together || slices.Contains(released, b.id) {
@@ -106,26 +106,26 @@ func (b *Book) idAt(now time.Time, released []string) string {
 }
 
 // Release stores the ids that the administrator releases.
-func (b *Book) Release(ids []string) {
+func (b *Tracker) Release(ids []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.released = ids
 }
 
 // Released returns the ids of the last Release.
-func (b *Book) Released() []string {
+func (b *Tracker) Released() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.released
 }
 
 // Set records how many objects of a work are retained; zero deletes its entry.
-func (b *Book) Set(kind, name string, of Mark, objects int) {
+func (b *Tracker) Set(kind, name string, of Mark, objects int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k, now := key{kind, name}, held{of, objects}
+	k, now := key{kind, name}, tracked{of, objects}
 	if objects == 0 {
-		now = held{}
+		now = tracked{}
 	}
 	if b.works[k] == now {
 		return
@@ -133,21 +133,21 @@ func (b *Book) Set(kind, name string, of Mark, objects int) {
 	if b.works[k] = now; objects == 0 {
 		delete(b.works, k)
 	}
-	if b.told != nil {
-		b.told(b.sum())
+	if b.onChange != nil {
+		b.onChange(b.sum())
 	}
 }
 
-// Sum returns the total.
-func (b *Book) Sum() Sum {
+// Summary returns the total.
+func (b *Tracker) Summary() Summary {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.sum()
 }
 
 // sum returns the total. The caller has the lock.
-func (b *Book) sum() Sum {
-	sum, ids, kinds := Sum{Works: len(b.works)}, sets.Set[string]{}, sets.Set[string]{}
+func (b *Tracker) sum() Summary {
+	sum, ids, kinds := Summary{Works: len(b.works)}, sets.Set[string]{}, sets.Set[string]{}
 	for k, of := range b.works {
 		sum.Objects += of.objects
 		sum.HubRestored = sum.HubRestored || !of.Another
@@ -162,7 +162,7 @@ func (b *Book) sum() Sum {
 }
 
 // Names returns the works of a kind with retained objects.
-func (b *Book) Names(kind string) []string {
+func (b *Tracker) Names(kind string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var names []string

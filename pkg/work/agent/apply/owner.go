@@ -79,11 +79,11 @@ func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerRefe
 	return o.ownerFor(ctx, found)
 }
 
-// mayInherit reports whether the heir could have created the object with its own rights. A Work
+// mayInherit reports whether the next owner could have created the object with its own rights. A Work
 // that is applied with the rights of a namespace must not gain more by naming an object, nor
 // prevent its removal.
-func (o owner) mayInherit(heir metav1.Object) bool {
-	namespace := heir.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
+func (o owner) mayInherit(next metav1.Object) bool {
+	namespace := next.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 	return o.options.NamespacedApplier == "" || namespace == "" ||
 		namespace == o.work.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel]
 }

@@ -10,9 +10,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Effort limits concurrency and sets the intervals for the works of one family. Zero values mean
+// Tuning limits concurrency and sets the intervals for the works of one family. Zero values mean
 // the defaults.
-type Effort struct {
+type Tuning struct {
 	// Works is the number of works reconciled in parallel. Default: 8.
 	Works int
 	// Manifests is the number of manifests of one work written in parallel. Default: 4.
@@ -21,9 +21,9 @@ type Effort struct {
 	// have changed, plus up to the same time at random. Default: 15 minutes. Changes are seen at
 	// once; a resync covers events that the watch may have missed.
 	Resync time.Duration
-	// Blind is the interval between reconciles of a work if the agent cannot watch some of its
+	// Unwatched is the interval between reconciles of a work if the agent cannot watch some of its
 	// objects. Default: 30 seconds.
-	Blind time.Duration
+	Unwatched time.Duration
 	// Removal is how long terminating custom resources can take before the objects that serve them
 	// are deleted. Default: 5 minutes.
 	Removal time.Duration
@@ -32,9 +32,9 @@ type Effort struct {
 }
 
 // WithDefaults returns the effort with defaults in place of zero values.
-func (e Effort) WithDefaults() Effort {
+func (e Tuning) WithDefaults() Tuning {
 	e.Works, e.Manifests = cmp.Or(e.Works, 8), cmp.Or(e.Manifests, 4)
-	e.Resync, e.Blind = cmp.Or(e.Resync, 15*time.Minute), cmp.Or(e.Blind, 30*time.Second)
+	e.Resync, e.Unwatched = cmp.Or(e.Resync, 15*time.Minute), cmp.Or(e.Unwatched, 30*time.Second)
 	e.Removal = cmp.Or(e.Removal, 5*time.Minute)
 	if e.Clock == nil {
 		e.Clock = clock.RealClock{}

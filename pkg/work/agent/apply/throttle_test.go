@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 }
 
 func TestAbout_ExpectsOwnWritesOfRecords(t *testing.T) {
-	kept := engine.NewRecordMemory[*placementv1beta1.AppliedWork](nil, testingclock.NewFakePassiveClock(early.Time))
+	kept := engine.NewRecordCache[*placementv1beta1.AppliedWork](nil, testingclock.NewFakePassiveClock(early.Time))
 	kept.Keep("work", &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: "work", ResourceVersion: "90"}})
 	for name, tc := range map[string]struct {
 		work, version string

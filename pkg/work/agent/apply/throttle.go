@@ -16,15 +16,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// firstTurn is the first delay before a failing Work tries again to get a turn. The delay grows,
+// firstDelay is the first delay before a failing Work is retried while the gate is full. The delay grows,
 // because all Works fail while a member is unreachable.
 const (
-	firstTurn   = 500 * time.Millisecond
-	longestTurn = 10 * time.Second
+	firstDelay   = 500 * time.Millisecond
+	longestDelay = 10 * time.Second
 )
 
-// turns decides which Works are reconciled now.
-type turns struct {
+// throttle decides which Works are reconciled now.
+type throttle struct {
 	clock   clock.PassiveClock
 	retries workqueue.TypedRateLimiter[string] // by Work, after refused manifests
 	waits   workqueue.TypedRateLimiter[string] // by Work, while the gate is full
@@ -45,18 +45,18 @@ type progress struct {
 	own engine.OwnWrite
 }
 
-func newTurns(o Options) *turns {
-	return &turns{
+func newThrottle(o Options) *throttle {
+	return &throttle{
 		clock:   o.Clock,
 		retries: engine.NewRetries(),
-		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstTurn, longestTurn),
+		waits:   workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstDelay, longestDelay),
 		slow:    newGate(o.Works / 2),
 		works:   map[string]*progress{},
 	}
 }
 
 // of returns the progress of a Work.
-func (t *turns) of(work string) *progress {
+func (t *throttle) of(work string) *progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.works[work] == nil {
@@ -65,7 +65,7 @@ func (t *turns) of(work string) *progress {
 	return t.works[work]
 }
 
-func (t *turns) forget(work string) {
+func (t *throttle) forget(work string) {
 	t.mu.Lock()
 	delete(t.works, work)
 	t.mu.Unlock()
@@ -73,9 +73,9 @@ func (t *turns) forget(work string) {
 	t.waits.Forget(work)
 }
 
-// take returns when to retry if it is not the Work's turn. Otherwise wait is nil and the caller
+// admit returns when to retry if the Work must wait. Otherwise wait is nil and the caller
 // must call leave at the end.
-func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave func()) {
+func (t *throttle) admit(work *placementv1beta1.Work) (wait *reconcile.Result, leave func()) {
 	p := t.of(work.Name)
 	if p.own.IsBehind(work.ResourceVersion, t.clock.Now()) {
 		return &reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
@@ -91,14 +91,14 @@ func (t *turns) take(work *placementv1beta1.Work) (wait *reconcile.Result, leave
 }
 
 // wrote records our write of a Work, which the cache may lack for a moment.
-func (t *turns) wrote(work *placementv1beta1.Work) {
+func (t *throttle) wrote(work *placementv1beta1.Work) {
 	t.of(work.Name).own.Note(work.ResourceVersion, t.clock.Now())
 }
 
 // ended records the result of a reconcile, and reports whether it was the first of that generation.
-func (p *progress) ended(generation int64, well bool) (first bool) {
+func (p *progress) ended(generation int64, succeeded bool) (first bool) {
 	first = p.generation != generation
-	p.generation, p.failed = generation, !well
+	p.generation, p.failed = generation, !succeeded
 	return first
 }
 

@@ -14,7 +14,7 @@ import (
 func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	made := 0
-	book := NewBookWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
+	tracker := NewTrackerWithIDs(nil, func() string { made++; return fmt.Sprint(made) })
 	for _, tc := range []struct {
 		of       string
 		after    time.Duration
@@ -27,7 +27,7 @@ func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 		{of: "one a while later", after: 2 * time.Minute, released: []string{"1"}, want: "3"},
 		{of: "one after the clock was set back", after: -time.Hour, released: []string{"1"}, want: "4"},
 	} {
-		if got := book.New(at.Add(tc.after), tc.released).ID; got != tc.want {
+		if got := tracker.New(at.Add(tc.after), tc.released).ID; got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.of, got, tc.want)
 		}
 	}
@@ -37,16 +37,16 @@ func TestBook_SharesAnUnreportedIDAmongNewMarks(t *testing.T) {
 }
 
 func TestBook_ReportsEachChangeOnce(t *testing.T) {
-	var heard []Sum
-	book := NewBook(func(sum Sum) { heard = append(heard, sum) })
+	var heard []Summary
+	tracker := NewTracker(func(sum Summary) { heard = append(heard, sum) })
 	back, other := Mark{Since: "s", ID: "2"}, Mark{Since: "s", ID: "1", Another: true}
-	book.Set(Works, "b", Mark{}, 0)
-	book.Set(Works, "b", back, 2)
-	book.Set(Works, "b", back, 2)
-	book.Set(ServiceAccounts, "a", other, 1)
-	book.Set(Works, "b", Mark{}, 0)
-	book.Set(ServiceAccounts, "a", Mark{}, 0)
-	want := []Sum{
+	tracker.Set(Works, "b", Mark{}, 0)
+	tracker.Set(Works, "b", back, 2)
+	tracker.Set(Works, "b", back, 2)
+	tracker.Set(ServiceAccounts, "a", other, 1)
+	tracker.Set(Works, "b", Mark{}, 0)
+	tracker.Set(ServiceAccounts, "a", Mark{}, 0)
+	want := []Summary{
 		{Works: 1, Objects: 2, Kinds: "Works", Example: "b", IDs: "2", HubRestored: true},
 		{Works: 2, Objects: 3, Kinds: "ManagedServiceAccounts and Works", Example: "a", IDs: "1,2", HubRestored: true},
 		{Works: 1, Objects: 1, Kinds: "ManagedServiceAccounts", Example: "a", IDs: "1"}, {}}

@@ -15,15 +15,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// lacking holds the namespaces that objects of one work need and that do not exist on the member.
+// missingNamespaces holds the namespaces that objects of one work need and that do not exist on the member.
 // The engine watches them: their creation triggers a reconcile before the next retry.
-type lacking struct {
+type missingNamespaces struct {
 	mu    sync.Mutex // guards names
 	names []string
 }
 
 // namespaces returns the objects to watch.
-func (l *lacking) namespaces() []memberwatch.Object {
+func (l *missingNamespaces) namespaces() []memberwatch.Object {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	objects := make([]memberwatch.Object, 0, len(l.names))
@@ -33,11 +33,11 @@ func (l *lacking) namespaces() []memberwatch.Object {
 	return objects
 }
 
-// note stores the namespaces that outcomes lack, and reports whether they changed.
-func (l *lacking) note(outcomes []Outcome) bool {
+// note stores the namespaces that results lack, and reports whether they changed.
+func (l *missingNamespaces) note(results []ManifestResult) bool {
 	var names []string
-	for _, out := range outcomes {
-		if out.lacksNamespace {
+	for _, out := range results {
+		if out.namespaceMissing {
 			names = append(names, out.Ref.Namespace)
 		}
 	}
@@ -55,10 +55,10 @@ func (l *lacking) note(outcomes []Outcome) bool {
 // isWithoutNamespace reports whether the member rejected an object because its namespace does not
 // exist.
 func isWithoutNamespace(err error) bool {
-	var answer apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &answer) {
+	var response apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &response) {
 		return false
 	}
-	details := answer.Status().Details
+	details := response.Status().Details
 	return details != nil && details.Group == "" && details.Kind == "namespaces"
 }

@@ -9,12 +9,12 @@ import (
 )
 
 func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
-	var p patience
+	var p backoff
 	start := early.Time
 	var at []time.Duration
 	for now := start; now.Sub(start) < time.Hour; now = now.Add(100 * time.Millisecond) {
 		if p.wait(now) <= 0 {
-			p = p.repaired(now)
+			p = p.corrected(now)
 			at = append(at, now.Sub(start))
 		}
 	}
@@ -30,7 +30,7 @@ func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
 	if last := at[len(at)-1] - at[len(at)-2]; last != longestWait {
 		t.Errorf("the last wait is %s, want %s", last, longestWait)
 	}
-	if p.quietIn(start.Add(time.Hour)) <= 0 {
+	if p.endsIn(start.Add(time.Hour)) <= 0 {
 		t.Error("the object is not contested any more")
 	}
 }
@@ -54,11 +54,11 @@ func TestPatience_DelaysRepairsOfAContestedObject(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var p patience
+			var p backoff
 			for _, at := range tc.repairs {
-				p = p.repaired(seconds(at))
+				p = p.corrected(seconds(at))
 			}
-			if got := p.quietIn(seconds(tc.now)) > 0; got != tc.contested {
+			if got := p.endsIn(seconds(tc.now)) > 0; got != tc.contested {
 				t.Errorf("contested is %t", got)
 			}
 			if got := max(p.wait(seconds(tc.now)), 0); got != tc.wait {

@@ -42,13 +42,13 @@ const (
 	FieldsNotApplied = "FieldsNotApplied" // the member accepted the write, and changed or dropped fields
 )
 
-// Outcome is the result for one manifest.
-type Outcome struct {
+// ManifestResult is the result for one manifest.
+type ManifestResult struct {
 	Ref manifest.Ref
 	// Refused is nil if the manifest is applied, or compared.
 	Refused *refusal.Refusal
-	// Settled is set if a retry is useless until something changes.
-	Settled bool
+	// Final is set if a retry is useless until something changes.
+	Final bool
 	// Availability is set if the manifest is applied.
 	Availability availability.Finding
 	// Drift is how the object of an applied manifest differs from it. Diff is the same for a
@@ -57,41 +57,41 @@ type Outcome struct {
 	// Generation and UID are those of the object on the member, if it exists.
 	Generation int64
 	UID        types.UID
-	// Mirrored is the identity and status of the object, if the Way requests it.
+	// Mirrored is the identity and status of the object, if the Mode requests it.
 	Mirrored *unstructured.Unstructured
-	// Examined is the result of the Way's Examine, if the object exists.
+	// Examined is the result of the Mode's Examine, if the object exists.
 	Examined any
 	// Left are JSON pointers to fields that the manifest sets and the member decides.
 	Left []string
-	// Holds is set if the object has, or may have, our owner reference.
-	Holds bool
+	// Owned is set if the object has, or may have, our owner reference.
+	Owned bool
 	// Err is set if the result is unknown.
 	Err error
 	// Postponed is how long a correction has to wait, because another client reverts each one.
 	Postponed time.Duration
-	// Against is the contest over the object, if it is contested. QuietIn is how long the contest
+	// Contest is the contest over the object, if it is contested. QuietIn is how long the contest
 	// lasts if nothing else happens.
-	Against *Contest
-	QuietIn time.Duration
-	// AskIn is when to read the Pods of an unavailable workload to find the cause.
-	AskIn time.Duration
+	Contest       *Contest
+	ContestEndsIn time.Duration
+	// ReadPodsIn is when to read the Pods of an unavailable workload to find the cause.
+	ReadPodsIn time.Duration
 	// run is the state to record in the ledger of an object that runs to completion.
 	run Run
 	// pods selects the Pods of a workload.
 	pods availability.Pods
-	// lacksNamespace is set if the object's namespace does not exist on the member.
-	lacksNamespace bool
+	// namespaceMissing is set if the object's namespace does not exist on the member.
+	namespaceMissing bool
 	// unserved is set if the member no longer serves the kind that the plan used.
 	unserved bool
 }
 
-// isOpen reports whether a retry can change the refusal.
-func (o Outcome) isOpen() bool { return o.Refused != nil && !o.Settled }
+// isRetriable reports whether a retry can change the refusal.
+func (o ManifestResult) isRetriable() bool { return o.Refused != nil && !o.Final }
 
 // Result is the result of applying a work.
 type Result struct {
-	// Outcomes are in the order of the items; nil if the engine did not get to them.
-	Outcomes []Outcome
+	// Manifests are in the order of the items; nil if the engine did not get to them.
+	Manifests []ManifestResult
 	// Denied lists removals that the agent has no right to, one sentence per object.
 	Denied []string
 	// Retained are the objects that left the work and stay on the member.
@@ -100,27 +100,27 @@ type Result struct {
 	Waits bool
 	// Unsure is set if the engine cannot decide yet which objects to remove.
 	Unsure bool
-	// Held are the objects that left the work and are retained, because the work is Held.
-	Held []Entry
-	// HoldEnds is set if the work is Held and no object is retained any more.
-	HoldEnds bool
+	// Unreleased are the objects that left the work and are retained, because the work RetainsRemoved.
+	Unreleased []Entry
+	// RetentionEnds is set if the work RetainsRemoved and no object is retained any more.
+	RetentionEnds bool
 	// Err joins the errors of objects with an unknown result.
 	Err error
 }
 
 // RefuseAll refuses all items that are not refused already. It changes no object.
 func RefuseAll(items []Item, why *refusal.Refusal) Result {
-	outcomes := make([]Outcome, len(items))
+	results := make([]ManifestResult, len(items))
 	for place, it := range items {
-		outcomes[place] = Outcome{Ref: it.Ref, Refused: cmp.Or(it.Refused, why)}
+		results[place] = ManifestResult{Ref: it.Ref, Refused: cmp.Or(it.Refused, why)}
 	}
-	return Result{Outcomes: outcomes}
+	return Result{Manifests: results}
 }
 
-// failures joins the errors of outcomes.
-func failures(outcomes []Outcome) error {
+// failures joins the errors of results.
+func failures(results []ManifestResult) error {
 	var errs []error
-	for _, out := range outcomes {
+	for _, out := range results {
 		if out.Err != nil {
 			errs = append(errs, fmt.Errorf("applying %s: %w", out.Ref, out.Err))
 		}
@@ -128,28 +128,28 @@ func failures(outcomes []Outcome) error {
 	return errors.Join(errs...)
 }
 
-// seen returns the outcome of an object that was read and not written.
-func seen(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) Outcome {
-	return Outcome{
+// resultOf returns the result of an object that was read and not written.
+func resultOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) ManifestResult {
+	return ManifestResult{
 		Ref:        it.Ref,
 		Generation: live.GetGeneration(),
 		UID:        live.GetUID(),
-		Examined:   it.Way.examine(live),
-		Holds:      OwnershipOf(live.GetOwnerReferences(), owner).Ours,
+		Examined:   it.Mode.examine(live),
+		Owned:      OwnershipOf(live.GetOwnerReferences(), owner).Ours,
 	}
 }
 
-// failed returns the outcome of an error: a refusal if the member answered, otherwise an error.
-func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string, err error) Outcome {
-	out := Outcome{Ref: it.Ref, Holds: true, Err: err}
+// failed returns the result of an error: a refusal if the member answered, otherwise an error.
+func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string, err error) ManifestResult {
+	out := ManifestResult{Ref: it.Ref, Owned: true, Err: err}
 	if live != nil {
-		out.Generation, out.UID, out.Examined = live.GetGeneration(), live.GetUID(), it.Way.examine(live)
+		out.Generation, out.UID, out.Examined = live.GetGeneration(), live.GetUID(), it.Mode.examine(live)
 	}
 	if isTemporary(err) {
 		return out
 	}
 	out.Err = nil
-	out.lacksNamespace = live == nil && isWithoutNamespace(err)
+	out.namespaceMissing = live == nil && isWithoutNamespace(err)
 	out.Refused = &refusal.Refusal{Reason: reason, Message: e.Explain(err, it.Ref.GroupKind())}
 	return out
 }

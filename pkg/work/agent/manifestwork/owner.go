@@ -52,11 +52,11 @@ func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerRefe
 // inherits reports whether another ManifestWork becomes the owner of a removed object. It must
 // write the object and remove it later. A ManifestWork with another executor does not inherit: it
 // could prevent the removal of an object by naming it.
-func inherits(from, heir *workv1.ManifestWork, ref manifest.Ref) bool {
-	way, known := wayOf(strategyOf(configOf(&heir.Spec, ref)))
-	return heir.Name != from.Name && heir.DeletionTimestamp == nil && known && way.By != engine.ReadOnly &&
-		!isResting(heir) && !stays(heir.Spec.DeleteOption, ref) &&
-		(heir.Spec.Executor == nil || apiequality.Semantic.DeepEqual(from.Spec.Executor, heir.Spec.Executor))
+func inherits(from, next *workv1.ManifestWork, ref manifest.Ref) bool {
+	mode, known := modeOf(strategyOf(configOf(&next.Spec, ref)))
+	return next.Name != from.Name && next.DeletionTimestamp == nil && known && mode.Method != engine.ReadOnly &&
+		!isResting(next) && !stays(next.Spec.DeleteOption, ref) &&
+		(next.Spec.Executor == nil || apiequality.Semantic.DeepEqual(from.Spec.Executor, next.Spec.Executor))
 }
 
 // ownerFor returns the owner reference of a ManifestWork; nil if it cannot own objects.

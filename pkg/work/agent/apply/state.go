@@ -49,19 +49,19 @@ const deprecatedObservedWorkAnnotation = "fleetgate.io/work-seen"
 // hub does not.
 var errBehind = errors.New("the cache is behind what was seen of the Work")
 
-// seen is the state of a Work that its record stores besides the ledger. Zero if there is none.
-type seen struct {
-	// work, epoch and held are the values of ObservedWorkAnnotation, EpochAnnotation and
+// state is the state of a Work that its record stores besides the ledger. Zero if there is none.
+type state struct {
+	// work, epoch and retained are the values of ObservedWorkAnnotation, EpochAnnotation and
 	// retention.Annotation.
 	work, epoch string
-	held        retention.Mark
+	retained    retention.Mark
 }
 
-// sight returns the state of a Work for its record, which is nil if there is none.
-type sight func(record *placementv1beta1.AppliedWork) (seen, error)
+// readState returns the state of a Work for its record, which is nil if there is none.
+type readState func(record *placementv1beta1.AppliedWork) (state, error)
 
-func seenOn(record *placementv1beta1.AppliedWork) seen {
-	return seen{work: observedOn(record), epoch: record.Annotations[placementv1beta1.EpochAnnotation], held: holdOf(record)}
+func stateOn(record *placementv1beta1.AppliedWork) state {
+	return state{work: observedOn(record), epoch: record.Annotations[placementv1beta1.EpochAnnotation], retained: markOf(record)}
 }
 
 // observedOn returns the value of ObservedWorkAnnotation. If the previous key has another value, an
@@ -73,13 +73,13 @@ func observedOn(record *placementv1beta1.AppliedWork) string {
 	return record.Annotations[ObservedWorkAnnotation]
 }
 
-func (s seen) mark(record *placementv1beta1.AppliedWork) {
+func (s state) mark(record *placementv1beta1.AppliedWork) {
 	if s.work == "" {
 		return
 	}
 	for key, value := range map[string]string{
 		ObservedWorkAnnotation: s.work, deprecatedObservedWorkAnnotation: s.work,
-		placementv1beta1.EpochAnnotation: s.epoch, retention.Annotation: s.held.Text(),
+		placementv1beta1.EpochAnnotation: s.epoch, retention.Annotation: s.retained.Text(),
 	} {
 		if value == "" {
 			delete(record.Annotations, key)
@@ -89,8 +89,8 @@ func (s seen) mark(record *placementv1beta1.AppliedWork) {
 	}
 }
 
-func (s seen) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
-	return s.work == "" || s == seenOn(record) && s.work == record.Annotations[ObservedWorkAnnotation]
+func (s state) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
+	return s.work == "" || s == stateOn(record) && s.work == record.Annotations[ObservedWorkAnnotation]
 }
 
 // mark returns the value of ObservedWorkAnnotation for a Work.
@@ -99,7 +99,7 @@ func mark(work *placementv1beta1.Work) string {
 }
 
 // follows reports whether a Work can be a later version of the recorded one.
-func (s seen) follows(work *placementv1beta1.Work) bool {
+func (s state) follows(work *placementv1beta1.Work) bool {
 	uid, number, found := strings.Cut(s.work, "/")
 	generation, err := strconv.ParseInt(number, 10, 64)
 	if !found || err != nil {
@@ -122,30 +122,30 @@ func generationIn(epoch string) int64 {
 	return generation
 }
 
-// see compares a Work with its recorded state. Before it concludes that the hub was restored, it
+// compareState compares a Work with its recorded state. Before it concludes that the hub was restored, it
 // reads the Work from the hub, since the cache may follow an API server with an older state.
-func (r *Reconciler) see(ctx context.Context, work *placementv1beta1.Work, m membership) sight {
-	return func(record *placementv1beta1.AppliedWork) (seen, error) {
+func (r *Reconciler) compareState(ctx context.Context, work *placementv1beta1.Work, m membership) readState {
+	return func(record *placementv1beta1.AppliedWork) (state, error) {
 		if record == nil {
-			return seen{work: mark(work)}, nil
+			return state{work: mark(work)}, nil
 		}
-		last := seenOn(record)
-		if last.held.IsReleased(m.released) {
-			last.held = retention.Mark{}
+		last := stateOn(record)
+		if last.retained.IsReleased(m.released) {
+			last.retained = retention.Mark{}
 		}
 		if last.work == "" {
 			last.work = mark(work)
 		}
 		if last.follows(work) {
-			last.held = r.continueMark(last.held, m)
+			last.retained = r.continueMark(last.retained, m)
 			return last, nil
 		}
 		if err := r.confirm(ctx, work); err != nil {
-			return seen{}, err
+			return state{}, err
 		}
-		now := seen{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], held: r.newMark(m)}
+		now := state{work: mark(work), epoch: work.Annotations[placementv1beta1.EpochAnnotation], retained: r.newMark(m)}
 		uid, _, _ := strings.Cut(last.work, "/")
-		now.held.Another = types.UID(uid) != work.UID && (!last.held.Is() || last.held.Another)
+		now.retained.Another = types.UID(uid) != work.UID && (!last.retained.Is() || last.retained.Another)
 		log.FromContext(ctx).Info("The hub was restored or the Work was replaced; retaining objects that are not in the Work",
 			"Work", work.Name, "seen", last.work, "now", now.work, "epoch", last.epoch, "epochNow", now.epoch)
 		return now, nil
@@ -168,8 +168,8 @@ func (r *Reconciler) confirm(ctx context.Context, work *placementv1beta1.Work) e
 // on the hub and then on the member. An earlier generation lacks that object. Other changes cost no
 // request.
 func (r *Reconciler) noteGrowth(ctx context.Context, p *planned) error {
-	s := seenOn(p.record)
-	if p.way.By == engine.Compare || s.work == mark(p.work) && (!needsEpoch(p.work) || generationIn(s.epoch) == p.work.Generation) {
+	s := stateOn(p.record)
+	if p.mode.Method == engine.Compare || s.work == mark(p.work) && (!needsEpoch(p.work) || generationIn(s.epoch) == p.work.Generation) {
 		return nil
 	}
 	entered := map[manifest.Key]bool{}
@@ -208,6 +208,6 @@ func (r *Reconciler) ensureEpoch(ctx context.Context, work *placementv1beta1.Wor
 	if err != nil {
 		return fmt.Errorf("beginning an epoch of Work %q on the hub: %w", work.Name, err)
 	}
-	r.turns.wrote(work)
+	r.throttle.wrote(work)
 	return nil
 }

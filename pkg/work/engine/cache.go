@@ -13,41 +13,41 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-// memories caches what the agent knows of each work between reconciles. Losing it only makes the
+// caches caches what the agent knows of each work between reconciles. Losing it only makes the
 // next reconcile slower.
-type memories struct {
+type caches struct {
 	seed maphash.Seed // of the sums of manifests
 
 	mu    sync.Mutex // guards works
-	works map[string]*memory
+	works map[string]*cache
 }
 
-// memory is the cache of one work. Each part has its own lock.
-type memory struct {
-	objects objects
-	plans   plans
-	asked   asked
-	lacking lacking
+// cache is the cache of one work. Each part has its own lock.
+type cache struct {
+	objects           objects
+	plans             plans
+	podCauses         podCauses
+	missingNamespaces missingNamespaces
 }
 
-func newMemories() *memories { return &memories{seed: maphash.MakeSeed(), works: map[string]*memory{}} }
+func newCaches() *caches { return &caches{seed: maphash.MakeSeed(), works: map[string]*cache{}} }
 
 // newObjects returns an empty cache.
 func newObjects(seed maphash.Seed) objects {
-	return objects{seed: seed, known: map[memberwatch.Object]settled{}}
+	return objects{seed: seed, known: map[memberwatch.Object]cachedObject{}}
 }
 
 // of returns the cache of a work and creates it if needed.
-func (m *memories) of(work string) *memory {
+func (m *caches) of(work string) *cache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.works[work] == nil {
-		m.works[work] = &memory{objects: newObjects(m.seed)}
+		m.works[work] = &cache{objects: newObjects(m.seed)}
 	}
 	return m.works[work]
 }
 
-func (m *memories) forget(work string) {
+func (m *caches) forget(work string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.works, work)
@@ -55,9 +55,9 @@ func (m *memories) forget(work string) {
 
 // Expects reports whether a change of an object is our own write.
 func (e *Engine) Expects(change memberwatch.Event) bool {
-	e.memories.mu.Lock()
-	work := e.memories.works[change.Work]
-	e.memories.mu.Unlock()
+	e.caches.mu.Lock()
+	work := e.caches.works[change.Work]
+	e.caches.mu.Unlock()
 	return work != nil && change.Version != "" && !change.NewKind && work.objects.left(change.Object, change.Version)
 }
 
@@ -66,27 +66,27 @@ type objects struct {
 	seed maphash.Seed // of shapes
 
 	mu    sync.Mutex // guards what follows: a wave runs in parallel
-	known map[memberwatch.Object]settled
-	// under is the [Work.Under] of all cached outcomes.
+	known map[memberwatch.Object]cachedObject
+	// under is the [Work.Under] of all cached results.
 	under string
 	// fullLook is the time when all objects were last read from the member.
 	fullLook time.Time
 }
 
-// settled is an object as the last reconcile saw it.
-type settled struct {
+// cachedObject is an object as the last reconcile saw it.
+type cachedObject struct {
 	hash            string
 	basis           basis
 	resourceVersion string
 	at              time.Time
-	outcome         Outcome
-	patience        patience
+	outcome         ManifestResult
+	backoff         backoff
 	against         *Contest // of the last correction
 	shape           uint64   // of an object that is replaced; zero if unknown
 }
 
 // begin prepares a reconcile. It deletes objects that are no longer among the items. It invalidates
-// all outcomes if [Work.Under] changed or the last full read is older than resync.
+// all results if [Work.Under] changed or the last full read is older than resync.
 func (o *objects) begin(items []Item, under string, now time.Time, resync time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,13 +113,13 @@ func (o *objects) begin(items []Item, under string, now time.Time, resync time.D
 	}
 }
 
-// unchanged returns the cached outcome of an item whose object is unchanged according to the watch.
-func (o *objects) unchanged(it Item, saw memberwatch.Sighting, now time.Time) (Outcome, bool) {
+// unchanged returns the cached result of an item whose object is unchanged according to the watch.
+func (o *objects) unchanged(it Item, observed memberwatch.Observation, now time.Time) (ManifestResult, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.known[it.target()]
-	if !ok || s.hash != it.hash || s.outcome.isOpen() || s.basis != it.Way.basis() || !saw.IsAsLeft(s.resourceVersion, s.at, now) {
-		return Outcome{}, false
+	if !ok || s.hash != it.hash || s.outcome.isRetriable() || s.basis != it.Mode.basis() || !observed.IsUnchangedSince(s.resourceVersion, s.at, now) {
+		return ManifestResult{}, false
 	}
 	return s.outcome, true
 }
@@ -133,7 +133,7 @@ func (o *objects) wait(it Item, now time.Time) time.Duration {
 	if !ok || s.hash != it.hash {
 		return 0
 	}
-	return s.patience.wait(now)
+	return s.backoff.wait(now)
 }
 
 // contest returns the contest over the item's object and how long it lasts if nothing else happens;
@@ -145,24 +145,24 @@ func (o *objects) contest(it Item, now time.Time) (*Contest, time.Duration) {
 	if !ok || s.hash != it.hash {
 		return nil, 0
 	}
-	quietIn := s.patience.quietIn(now)
-	if quietIn <= 0 {
+	endsIn := s.backoff.endsIn(now)
+	if endsIn <= 0 {
 		return nil, 0
 	}
-	return s.against, quietIn
+	return s.against, endsIn
 }
 
-// settle caches an object. undone is set if this reconcile wrote the object; if the manifest is the
+// store caches an object. undone is set if this reconcile wrote the object; if the manifest is the
 // same as before, the write was a correction.
-func (o *objects) settle(it Item, resourceVersion string, out Outcome, undone *Contest, now time.Time) {
+func (o *objects) store(it Item, resourceVersion string, out ManifestResult, undone *Contest, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[it.target()]
-	after := settled{hash: it.hash, basis: it.Way.basis(), resourceVersion: resourceVersion, at: now, outcome: out}
+	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, outcome: out}
 	if known && before.hash == it.hash {
-		after.patience, after.against = before.patience, before.against
+		after.backoff, after.against = before.backoff, before.against
 		if undone != nil {
-			after.patience, after.against = before.patience.repaired(now), undone
+			after.backoff, after.against = before.backoff.corrected(now), undone
 		}
 	}
 	o.known[it.target()] = after

@@ -42,7 +42,7 @@ func TestFinalize_KeepsRetainedObjectsOfADeletedWork(t *testing.T) {
 	if record := b.member.objects[recordPath("work")]; record == nil || record.GetAnnotations()[retention.Annotation] == "" {
 		t.Error("the AppliedWork has no mark of retention")
 	}
-	if held := b.reconciler.options.Holds.Sum(); held.Objects != 2 {
+	if held := b.reconciler.options.Retention.Summary(); held.Objects != 2 {
 		t.Errorf("held is %v", held)
 	}
 }

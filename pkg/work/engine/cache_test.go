@@ -15,13 +15,13 @@ import (
 
 func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
 	now := early.Time
-	var p patience
+	var p backoff
 	var waits []time.Duration
 	for range 14 {
 		wait := p.wait(now)
 		waits = append(waits, wait)
 		now = now.Add(wait)
-		p = p.repaired(now)
+		p = p.corrected(now)
 	}
 	want := []time.Duration{0, 0, 0,
 		time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second,
@@ -29,7 +29,7 @@ func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
 	if diff := cmp.Diff(want, waits); diff != "" {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
-	if wait := p.wait(now.Add(quietUntilPast + time.Second)); wait > 0 {
+	if wait := p.wait(now.Add(contestLength + time.Second)); wait > 0 {
 		t.Errorf("after a quiet while a repair waits %s", wait)
 	}
 }
@@ -44,48 +44,48 @@ func TestMemory(t *testing.T) {
 	changed.hash = "2"
 
 	prepared := func() *objects {
-		m := &newMemories().of("work").objects
+		m := &newCaches().of("work").objects
 		m.begin([]Item{it}, "terms", now, resync)
-		m.settle(it, "100", left, nil, now)
+		m.store(it, "100", left, nil, now)
 		return m
 	}
-	asLeft := map[string]memberwatch.Sighting{
+	asLeft := map[string]memberwatch.Observation{
 		"is as it was left":                   {Version: "100", Reached: "120"},
 		"the watch has not seen yet":          {Reached: "99"},
 		"the watch saw before our last write": {Version: "90", Reached: "99"},
 	}
-	for name, saw := range asLeft {
+	for name, observed := range asLeft {
 		t.Run("an object that "+name+" is not looked at", func(t *testing.T) {
 			m := prepared()
 			m.begin([]Item{it}, "terms", now.Add(time.Second), resync)
-			if out, ok := m.unchanged(it, saw, now.Add(time.Second)); !ok || out.Availability != left.Availability {
+			if out, ok := m.unchanged(it, observed, now.Add(time.Second)); !ok || out.Availability != left.Availability {
 				t.Errorf("it is looked at: %+v", out)
 			}
 		})
 	}
-	same := memberwatch.Sighting{Version: "100", Reached: "120"}
-	forgotten := map[string]func(*objects) (Item, memberwatch.Sighting){
-		"an object that changed": func(*objects) (Item, memberwatch.Sighting) {
-			return it, memberwatch.Sighting{Version: "101", Reached: "101"}
+	same := memberwatch.Observation{Version: "100", Reached: "120"}
+	forgotten := map[string]func(*objects) (Item, memberwatch.Observation){
+		"an object that changed": func(*objects) (Item, memberwatch.Observation) {
+			return it, memberwatch.Observation{Version: "101", Reached: "101"}
 		},
-		"a deleted object": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{Reached: "101"} },
-		"an object that changed during the reconcile": func(*objects) (Item, memberwatch.Sighting) {
-			return it, memberwatch.Sighting{Version: "101", Reached: "99"}
+		"a deleted object": func(*objects) (Item, memberwatch.Observation) { return it, memberwatch.Observation{Reached: "101"} },
+		"an object that changed during the reconcile": func(*objects) (Item, memberwatch.Observation) {
+			return it, memberwatch.Observation{Version: "101", Reached: "99"}
 		},
-		"an object with an older version in the watch": func(*objects) (Item, memberwatch.Sighting) {
-			return it, memberwatch.Sighting{Version: "90", Reached: "101"}
+		"an object with an older version in the watch": func(*objects) (Item, memberwatch.Observation) {
+			return it, memberwatch.Observation{Version: "90", Reached: "101"}
 		},
-		"an object without a watch": func(*objects) (Item, memberwatch.Sighting) { return it, memberwatch.Sighting{} },
-		"a manifest that changed":   func(*objects) (Item, memberwatch.Sighting) { return changed, same },
-		"another Under": func(m *objects) (Item, memberwatch.Sighting) {
+		"an object without a watch": func(*objects) (Item, memberwatch.Observation) { return it, memberwatch.Observation{} },
+		"a manifest that changed":   func(*objects) (Item, memberwatch.Observation) { return changed, same },
+		"another Under": func(m *objects) (Item, memberwatch.Observation) {
 			m.begin([]Item{it}, "another Under", now, resync)
 			return it, same
 		},
-		"a resync": func(m *objects) (Item, memberwatch.Sighting) {
+		"a resync": func(m *objects) (Item, memberwatch.Observation) {
 			m.begin([]Item{it}, "terms", now.Add(resync), resync)
 			return it, same
 		},
-		"a manifest that was removed and added again": func(m *objects) (Item, memberwatch.Sighting) {
+		"a manifest that was removed and added again": func(m *objects) (Item, memberwatch.Observation) {
 			m.begin(nil, "terms", now, resync)
 			m.begin([]Item{it}, "terms", now, resync)
 			return it, same
@@ -94,15 +94,15 @@ func TestMemory(t *testing.T) {
 	for name, change := range forgotten {
 		t.Run(name+" is looked at", func(t *testing.T) {
 			m := prepared()
-			looked, saw := change(m)
-			if _, ok := m.unchanged(looked, saw, now); ok {
+			looked, observed := change(m)
+			if _, ok := m.unchanged(looked, observed, now); ok {
 				t.Error("it is taken for unchanged")
 			}
 		})
 	}
 	t.Run("an event of our own write is expected", func(t *testing.T) {
-		e := &Engine{memories: newMemories()}
-		e.memories.of("work").objects.settle(it, "100", left, nil, now)
+		e := &Engine{caches: newCaches()}
+		e.caches.of("work").objects.store(it, "100", left, nil, now)
 		for name, tc := range map[string]struct {
 			event memberwatch.Event
 			want  bool
@@ -122,19 +122,19 @@ func TestMemory(t *testing.T) {
 	})
 	t.Run("a lagging watch is trusted for a limited time", func(t *testing.T) {
 		m := prepared()
-		if _, ok := m.unchanged(it, memberwatch.Sighting{Reached: "99"}, now.Add(time.Minute)); ok {
+		if _, ok := m.unchanged(it, memberwatch.Observation{Reached: "99"}, now.Add(time.Minute)); ok {
 			t.Error("it is taken for unchanged")
 		}
 	})
 	t.Run("only corrections of the same manifest have to wait", func(t *testing.T) {
 		m := prepared()
-		for range freeRepairs {
-			m.settle(it, "101", left, &Contest{Manager: "other"}, now)
+		for range freeCorrections {
+			m.store(it, "101", left, &Contest{Manager: "other"}, now)
 		}
-		if against, quietIn := m.contest(it, now); against == nil || against.Manager != "other" || quietIn != quietUntilPast {
-			t.Errorf("it is contested by %v for %s", against, quietIn)
+		if against, endsIn := m.contest(it, now); against == nil || against.Manager != "other" || endsIn != contestLength {
+			t.Errorf("it is contested by %v for %s", against, endsIn)
 		}
-		if against, _ := m.contest(it, now.Add(quietUntilPast)); against != nil {
+		if against, _ := m.contest(it, now.Add(contestLength)); against != nil {
 			t.Error("it is contested after a quiet while")
 		}
 		if m.wait(it, now) <= 0 {
@@ -143,7 +143,7 @@ func TestMemory(t *testing.T) {
 		if m.wait(changed, now) > 0 {
 			t.Error("a changed manifest waits")
 		}
-		m.settle(changed, "102", left, &Contest{}, now)
+		m.store(changed, "102", left, &Contest{}, now)
 		if m.wait(changed, now) > 0 {
 			t.Error("repairs of the manifest before are counted")
 		}

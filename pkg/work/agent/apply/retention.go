@@ -32,8 +32,8 @@ import (
 // agent retains them. They stay on the member, are counted and reported, and are adopted when a
 // Work wants them. Only an administrator can release them, on the hub.
 
-// holdOf returns the mark of a record with retained objects, or an empty mark.
-func holdOf(record *placementv1beta1.AppliedWork) retention.Mark {
+// markOf returns the mark of a record with retained objects, or an empty mark.
+func markOf(record *placementv1beta1.AppliedWork) retention.Mark {
 	if record == nil {
 		return retention.Mark{}
 	}
@@ -42,43 +42,43 @@ func holdOf(record *placementv1beta1.AppliedWork) retention.Mark {
 
 // newMark returns the mark for objects that are retained from now on.
 func (r *Reconciler) newMark(m membership) retention.Mark {
-	return r.options.Holds.New(r.options.Clock.Now(), m.released)
+	return r.options.Retention.New(r.options.Clock.Now(), m.released)
 }
 
 // continueMark returns the mark of objects that remain retained. A mark of a previous version of the
 // agent gets an id.
 func (r *Reconciler) continueMark(h retention.Mark, m membership) retention.Mark {
-	return r.options.Holds.Continue(h, r.options.Clock.Now(), m.released)
+	return r.options.Retention.Continue(h, r.options.Clock.Now(), m.released)
 }
 
 // setRetained records how many objects of a Work are retained.
 func (r *Reconciler) setRetained(work string, h retention.Mark, objects int) {
-	r.options.Holds.Set(retention.Works, work, h, objects)
+	r.options.Retention.Set(retention.Works, work, h, objects)
 }
 
-// settleRetention counts the retained objects of a Work and removes the mark when there are none.
-func (r *Reconciler) settleRetention(ctx context.Context, p *planned, result engine.Result) error {
-	if !p.job.Held {
+// updateRetention counts the retained objects of a Work and removes the mark when there are none.
+func (r *Reconciler) updateRetention(ctx context.Context, p *planned, result engine.Result) error {
+	if !p.job.RetainsRemoved {
 		r.setRetained(p.work.Name, retention.Mark{}, 0)
 		return nil
 	}
-	if !result.HoldEnds {
-		r.setRetained(p.work.Name, holdOf(p.record), len(result.Held))
+	if !result.RetentionEnds {
+		r.setRetained(p.work.Name, markOf(p.record), len(result.Unreleased))
 		return nil
 	}
 	r.setRetained(p.work.Name, retention.Mark{}, 0)
 	return r.records.annotate(ctx, p.record, func() { delete(p.record.Annotations, retention.Annotation) })
 }
 
-// holdVanished retains the objects of a Work that no longer exists although the agent saw no
+// retainVanished retains the objects of a Work that no longer exists although the agent saw no
 // deletion.
-func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) (ctrl.Result, error) {
-	name, h := record.Spec.WorkName, r.continueMark(holdOf(record), m)
+func (r *Reconciler) retainVanished(ctx context.Context, record *placementv1beta1.AppliedWork, m membership) (ctrl.Result, error) {
+	name, h := record.Spec.WorkName, r.continueMark(markOf(record), m)
 	if !h.Is() {
 		h = r.newMark(m)
 		log.FromContext(ctx).Info("A Work disappeared from the hub without a deletion; retaining its objects", "Work", name)
 	}
-	if h != holdOf(record) {
+	if h != markOf(record) {
 		if err := r.records.annotate(ctx, record, func() {
 			metav1.SetMetaDataAnnotation(&record.ObjectMeta, retention.Annotation, h.Text())
 		}); err != nil {
@@ -86,13 +86,13 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 		}
 	}
 	gone := &metav1.ObjectMeta{Name: name}
-	held, err := r.engine.Hold(ctx, engine.Work{
+	retained, err := r.engine.RetainAll(ctx, engine.Work{
 		Name: name, Record: ownerOf(record), Owner: owner{records: r.records, work: gone}, Ledger: ledger{r.records, record}, UnmarkedBefore: unmarkedBefore(record)})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	r.setRetained(name, h, len(held))
-	if len(held) > 0 {
+	r.setRetained(name, h, len(retained))
+	if len(retained) > 0 {
 		return ctrl.Result{RequeueAfter: retention.Recheck}, nil
 	}
 	// All objects now belong to another Work, or to none.
@@ -100,11 +100,11 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *placementv1beta1.
 	return ctrl.Result{RequeueAfter: recheckDeletion}, err
 }
 
-// departHeld removes the objects of a deleted Work, except retained ones and their containers. It
+// departExcept removes the objects of a deleted Work, except retained ones and their containers. It
 // returns the remaining objects, or nil. After that, the retained ones count as objects of a Work
 // that no longer exists.
-func (r *Reconciler) departHeld(ctx context.Context, d departure, held []engine.Entry) (*engine.Removal, error) {
-	removed, err := r.engine.RemoveBut(ctx, r.removalOf(d), held, d.policy)
+func (r *Reconciler) departExcept(ctx context.Context, d departure, retained []engine.Entry) (*engine.Removal, error) {
+	removed, err := r.engine.RemoveExcept(ctx, r.removalOf(d), retained, d.policy)
 	r.recordRetained(ctx, d.work, removed.Retained())
 	if err != nil || !removed.IsOver() {
 		return removed, err
@@ -122,9 +122,9 @@ func beyond(entries []engine.Entry, work *placementv1beta1.Work) []engine.Entry 
 // an unfinished deletion, Works with retained objects, and Works of a former hub that this hub
 // replaces.
 func (r *Reconciler) waitingWorks(ctx context.Context, member client.Object) []reconcile.Request {
-	r.options.Holds.Release(retention.ReleasedIDs(member)) // for works of all families
+	r.options.Retention.Release(retention.ReleasedIDs(member)) // for works of all families
 	requests := r.deletedWorks(ctx, member)
-	names := r.options.Holds.Names(retention.Works)
+	names := r.options.Retention.Names(retention.Works)
 	if former := member.GetAnnotations()[clusterv1beta1.AnnotationFormerHub]; former != "" {
 		records := &placementv1beta1.AppliedWorkList{}
 		if err := r.records.member.List(ctx, records); err != nil {

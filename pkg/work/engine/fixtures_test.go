@@ -73,8 +73,8 @@ func recordRef(name string, uid types.UID) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "placement.kubernetes-fleet.io/v1beta1", Kind: "AppliedWork", Name: name, UID: uid, BlockOwnerDeletion: ptr.To(true)}
 }
 
-func done(name string, state availability.State) Outcome {
-	return Outcome{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
+func done(name string, state availability.State) ManifestResult {
+	return ManifestResult{Ref: id(name), Generation: 2, Availability: availability.Finding{State: state, Message: "text"}}
 }
 
 // plan plans manifests on a member with these kinds.

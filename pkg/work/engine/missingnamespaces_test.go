@@ -22,12 +22,12 @@ func TestLacking_NamesTheNamespacesThatAreMissing(t *testing.T) {
 		return true, nil, missing
 	})
 	it := configMapItem(t, "1")
-	outcomes := e.run(t.Context(), work, []Item{it, it})
-	if outcomes[0].Refused == nil || outcomes[0].Settled {
-		t.Errorf("the outcome is %+v", outcomes[0])
+	results := e.run(t.Context(), work, []Item{it, it})
+	if results[0].Refused == nil || results[0].Final {
+		t.Errorf("the outcome is %+v", results[0])
 	}
-	l := &lacking{}
-	if !l.note(outcomes) || l.note(outcomes) {
+	l := &missingNamespaces{}
+	if !l.note(results) || l.note(results) {
 		t.Error("a change is not told from none")
 	}
 	got := l.namespaces()

@@ -12,7 +12,7 @@ import (
 // TestFamily_RefusesReservedNamespaces: neither into the usual namespaces nor into those that
 // an agent was given instead.
 func TestFamily_RefusesReservedNamespaces(t *testing.T) {
-	works := family{&Reconciler{options: Options{House: []string{"accounts"}}}}
+	works := family{&Reconciler{options: Options{ReservedNamespaces: []string{"accounts"}}}}
 	for namespace, refused := range map[string]bool{"shop": false, "fleet-system": true, "open-cluster-management-managed-serviceaccount": true, "accounts": true} {
 		pod := &unstructured.Unstructured{}
 		pod.SetAPIVersion("v1")

@@ -6,36 +6,36 @@ package engine
 import "time"
 
 const (
-	freeRepairs    = 3
-	freeWithin     = time.Minute
-	firstWait      = time.Second
-	longestWait    = 5 * time.Minute
-	quietUntilPast = 10 * time.Minute
+	freeCorrections = 3
+	freeWithin      = time.Minute
+	firstWait       = time.Second
+	longestWait     = 5 * time.Minute
+	contestLength   = 10 * time.Minute
 )
 
-// patience delays corrections of one object, so that two controllers that revert each other's
+// backoff delays corrections of one object, so that two controllers that revert each other's
 // changes do not overload an API server. After freeRepairs corrections within freeWithin the object
 // is contested, and the delay doubles with each correction. The contest ends after quietUntilPast
 // without a correction.
-type patience struct {
+type backoff struct {
 	recent    []time.Time // corrections, while the object is not contested
 	contested bool
 	waits     int       // corrections since it is contested
 	last      time.Time // correction
 }
 
-// quietIn is how long the object stays contested if nothing else happens; zero or less if it is not
+// endsIn is how long the object stays contested if nothing else happens; zero or less if it is not
 // contested.
-func (p patience) quietIn(now time.Time) time.Duration {
+func (p backoff) endsIn(now time.Time) time.Duration {
 	if !p.contested {
 		return 0
 	}
-	return p.last.Add(quietUntilPast).Sub(now)
+	return p.last.Add(contestLength).Sub(now)
 }
 
 // wait is how long the next correction has to wait; zero or less if it can be done now.
-func (p patience) wait(now time.Time) time.Duration {
-	if p.quietIn(now) <= 0 {
+func (p backoff) wait(now time.Time) time.Duration {
+	if p.endsIn(now) <= 0 {
 		return 0
 	}
 	pause := longestWait
@@ -45,20 +45,20 @@ func (p patience) wait(now time.Time) time.Duration {
 	return p.last.Add(pause).Sub(now)
 }
 
-// repaired returns the patience after one more correction.
-func (p patience) repaired(now time.Time) patience {
-	if p.quietIn(now) > 0 {
-		return patience{contested: true, waits: p.waits + 1, last: now}
+// corrected returns the backoff after another correction.
+func (p backoff) corrected(now time.Time) backoff {
+	if p.endsIn(now) > 0 {
+		return backoff{contested: true, waits: p.waits + 1, last: now}
 	}
-	after := patience{last: now}
+	after := backoff{last: now}
 	for _, at := range p.recent {
 		if now.Sub(at) < freeWithin {
 			after.recent = append(after.recent, at)
 		}
 	}
 	after.recent = append(after.recent, now)
-	if len(after.recent) >= freeRepairs {
-		return patience{contested: true, last: now}
+	if len(after.recent) >= freeCorrections {
+		return backoff{contested: true, last: now}
 	}
 	return after
 }

@@ -49,7 +49,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 			ObjectMeta: metav1.ObjectMeta{Name: work.Name, UID: types.UID("of-" + work.Name)},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}})
 	}
-	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, Reached: reached(t, &rest.Config{})})
+	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, MemberAPI: reached(t, &rest.Config{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestMayInherit_OnlyWithinTheNamespaceOfThePlacement(t *testing.T) {
 	}
 	cases := map[string]struct {
 		applier    string
-		from, heir string // namespaces of their placements
+		from, next string // namespaces of their placements
 		inherits   bool
 	}{
 		"from a placement of the whole cluster": {"deployer", "", "shop", false},
@@ -127,7 +127,7 @@ func TestMayInherit_OnlyWithinTheNamespaceOfThePlacement(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			from := of("from", tc.from)
-			r := reconcilerWith(t, from, of("heir", tc.heir))
+			r := reconcilerWith(t, from, of("heir", tc.next))
 			r.records.options.NamespacedApplier = tc.applier
 			found, err := owner{records: r.records, work: from}.NextOwner(t.Context(), engine.Entry{Ref: id("a")})
 			if inherits := found != nil; inherits != tc.inherits || err != nil {
@@ -183,7 +183,7 @@ func TestShares_OnlyWithAWorkThatAgrees(t *testing.T) {
 // reached is the member whose API server answers there.
 func reached(t testing.TB, config *rest.Config) *engine.Member {
 	t.Helper()
-	member, err := engine.Reach(config)
+	member, err := engine.NewMember(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,15 +36,15 @@ func NewRetries() workqueue.TypedRateLimiter[string] {
 }
 
 // ControllerOptions returns the options of a controller that reconciles works.
-func (e Effort) ControllerOptions() controller.Options {
+func (e Tuning) ControllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: e.Works,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstErrorRetry, longestErrorRetry),
 	}
 }
 
-// touch enqueues a work after a change on the member that is not our own.
-func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
+// enqueue enqueues a work after a change on the member that is not our own.
+func (e *Engine) enqueue(ctx context.Context, changed memberwatch.Event) {
 	work, expected := e.family.WorkOf(changed)
 	if expected {
 		return
@@ -54,35 +54,35 @@ func (e *Engine) touch(ctx context.Context, changed memberwatch.Event) {
 		e.ForgetPlan(changed.Work)
 	}
 	select {
-	case e.touched <- event.GenericEvent{Object: work}:
+	case e.changes <- event.GenericEvent{Object: work}:
 	case <-ctx.Done():
 	}
 }
 
-// Touched returns the works that changes on the member concern.
-func (e *Engine) Touched() <-chan event.GenericEvent { return e.touched }
+// Changes returns the works that changes on the member concern.
+func (e *Engine) Changes() <-chan event.GenericEvent { return e.changes }
 
 // NextReconcile returns when to reconcile a work again: soon if a correction was postponed, late
 // otherwise. refused reports whether a refusal may be retried, by [NewRetries]. If again is not nil
-// and returns a time for an outcome, that time applies instead.
-func (e *Engine) NextReconcile(work string, r Result, again func(Outcome) time.Duration) (next time.Duration, refused bool) {
-	next = e.effort.Resync + rand.N(e.effort.Resync)
-	if len(e.Blind(work)) > 0 {
-		next = min(next, e.effort.Blind)
+// and returns a time for a result, that time applies instead.
+func (e *Engine) NextReconcile(work string, r Result, again func(ManifestResult) time.Duration) (next time.Duration, refused bool) {
+	next = e.tuning.Resync + rand.N(e.tuning.Resync)
+	if len(e.Unwatched(work)) > 0 {
+		next = min(next, e.tuning.Unwatched)
 	}
 	if r.Waits {
 		next = min(next, WaitPause)
 	}
 	refused = len(r.Denied) > 0
-	for _, out := range r.Outcomes {
+	for _, out := range r.Manifests {
 		if again != nil {
 			if in := again(out); in > 0 {
 				next = min(next, in)
 				continue
 			}
 		}
-		refused = refused || out.isOpen()
-		for _, wait := range []time.Duration{out.Postponed, out.QuietIn, out.AskIn} {
+		refused = refused || out.isRetriable()
+		for _, wait := range []time.Duration{out.Postponed, out.ContestEndsIn, out.ReadPodsIn} {
 			if wait > 0 {
 				next = min(next, wait)
 			}

@@ -56,7 +56,7 @@ func (r *Reconciler) updateEpoch(ctx context.Context, p *planned, entries []engi
 func (r *Reconciler) markOf(ctx context.Context, record *workv1.AppliedManifestWork, unwanted []engine.Entry) (retention.Mark, error) {
 	mark := retention.MarkOn(record)
 	switch {
-	case mark.Is() && mark.IsReleased(r.options.Holds.Released()):
+	case mark.Is() && mark.IsReleased(r.options.Retention.Released()):
 		return retention.Mark{}, nil
 	case mark.Is() || len(unwanted) == 0:
 		return mark, nil
@@ -102,33 +102,33 @@ func (c conditions) retained(by retention.Mark, entries []engine.Entry) {
 func (r *Reconciler) newMark(ctx context.Context, record *workv1.AppliedManifestWork) retention.Mark {
 	log.FromContext(ctx).Info("The hub was restored to an earlier state; retaining objects that are not in the ManifestWork",
 		"ManifestWork", record.Spec.ManifestWorkName, "epoch", record.Annotations[retention.EpochAnnotation])
-	return r.options.Holds.New(r.options.Clock.Now(), r.options.Holds.Released())
+	return r.options.Retention.New(r.options.Clock.Now(), r.options.Retention.Released())
 }
 
 // setRetained records how many objects of a ManifestWork are retained.
 func (r *Reconciler) setRetained(work string, mark retention.Mark, objects int) {
-	if r.options.Holds != nil {
-		r.options.Holds.Set(retention.ManifestWorks, work, mark, objects)
+	if r.options.Retention != nil {
+		r.options.Retention.Set(retention.ManifestWorks, work, mark, objects)
 	}
 }
 
-// settleRetention counts the retained objects of a ManifestWork and removes the mark when there are
+// updateRetention counts the retained objects of a ManifestWork and removes the mark when there are
 // none.
-func (r *Reconciler) settleRetention(ctx context.Context, p *planned, result engine.Result) error {
+func (r *Reconciler) updateRetention(ctx context.Context, p *planned, result engine.Result) error {
 	switch {
 	case isResting(p.work): // the ledger was not used
 		return nil
-	case result.HoldEnds:
+	case result.RetentionEnds:
 		r.setRetained(p.work.Name, retention.Mark{}, 0)
-		return r.endHold(ctx, p)
+		return r.endRetention(ctx, p)
 	}
-	r.setRetained(p.work.Name, p.mark, len(result.Held))
+	r.setRetained(p.work.Name, p.mark, len(result.Unreleased))
 	return nil
 }
 
-// holdVanished retains the objects of a ManifestWork that no longer exists, and reports whether
+// retainVanished retains the objects of a ManifestWork that no longer exists, and reports whether
 // there are any.
-func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedManifestWork, name string) (bool, error) {
+func (r *Reconciler) retainVanished(ctx context.Context, record *workv1.AppliedManifestWork, name string) (bool, error) {
 	if r.options.Epochs == nil {
 		return false, nil
 	}
@@ -143,7 +143,7 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 			return false, err
 		}
 	}
-	if mark.IsReleased(r.options.Holds.Released()) {
+	if mark.IsReleased(r.options.Retention.Released()) {
 		r.setRetained(name, retention.Mark{}, 0)
 		_, err := r.finish(ctx, record, name)
 		return true, err
@@ -153,19 +153,19 @@ func (r *Reconciler) holdVanished(ctx context.Context, record *workv1.AppliedMan
 		return false, err
 	}
 	gone := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	held, err := r.engine.Hold(ctx, engine.Work{Name: name, Record: ownerOf(record), Owner: owner{r: r, work: gone}, Ledger: ledger})
+	retained, err := r.engine.RetainAll(ctx, engine.Work{Name: name, Record: ownerOf(record), Owner: owner{r: r, work: gone}, Ledger: ledger})
 	if err != nil {
 		return false, err
 	}
-	r.setRetained(name, mark, len(held))
-	if len(held) == 0 { // all objects now belong to another ManifestWork, or to none
+	r.setRetained(name, mark, len(retained))
+	if len(retained) == 0 { // all objects now belong to another ManifestWork, or to none
 		_, err = r.finish(ctx, record, name)
 	}
 	return true, err
 }
 
-// endHold removes the mark from a record and begins a new epoch for its ledger.
-func (r *Reconciler) endHold(ctx context.Context, p *planned) error {
+// endRetention removes the mark from a record and begins a new epoch for its ledger.
+func (r *Reconciler) endRetention(ctx context.Context, p *planned) error {
 	return r.records.annotate(ctx, p.record, func() error {
 		setMark(p.record, retention.Mark{})
 		return r.records.beginEpoch(ctx, p.record, p.work)

@@ -20,26 +20,26 @@ import (
 // so, because the hub was restored to an older state, the agent retains the objects. It changes
 // only objects that another work wants: one write makes the other work their owner.
 
-// Hold retains all objects of a work, except those that other works want, and returns the retained
+// RetainAll retains all objects of a work, except those that other works want, and returns the retained
 // ones. It never deletes an object.
-func (e *Engine) Hold(ctx context.Context, w Work) ([]Entry, error) {
+func (e *Engine) RetainAll(ctx context.Context, w Work) ([]Entry, error) {
 	entries := w.Ledger.Entries()
 	e.watch.Follow(w.Name, followed(nil, entries), nil)
 	over, err := e.handOver(ctx, w, entries)
-	held := over.Left(entries)
-	return held, errors.Join(err, w.Ledger.Write(ctx, held))
+	retained := over.Left(entries)
+	return retained, errors.Join(err, w.Ledger.Write(ctx, retained))
 }
 
-// RemoveBut removes the objects of a work, except the retained ones and the containers that they
+// RemoveExcept removes the objects of a work, except the retained ones and the containers that they
 // are in, and deletes the entries of removed objects from the ledger. All other objects and entries
 // stay.
-func (e *Engine) RemoveBut(ctx context.Context, w Work, held []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
+func (e *Engine) RemoveExcept(ctx context.Context, w Work, retained []Entry, policy metav1.DeletionPropagation) (*Removal, error) {
 	entries := w.Ledger.Entries()
 	e.watch.Follow(w.Name, followed(nil, entries), nil)
-	doomed := slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool {
-		return slices.ContainsFunc(held, func(h Entry) bool { return h == entry || takes(entry, h) })
+	removing := slices.DeleteFunc(slices.Clone(entries), func(entry Entry) bool {
+		return slices.ContainsFunc(retained, func(h Entry) bool { return h == entry || takes(entry, h) })
 	})
-	removal, err := e.clear(ctx, w, doomed, policy)
+	removal, err := e.clear(ctx, w, removing, policy)
 	return removal, errors.Join(err, w.Ledger.Write(ctx, removal.Left(entries)))
 }
 
@@ -55,7 +55,7 @@ func takes(object, other Entry) bool {
 	return false
 }
 
-// handOver hands entries over to their heirs. Entries of objects that no longer exist count as
+// handOver hands entries over to their next owners. Entries of objects that no longer exist count as
 // gone; all others remain.
 func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Removal, error) {
 	r := &Removal{gone: map[manifest.Key]bool{}}
@@ -71,15 +71,15 @@ func (e *Engine) handOver(ctx context.Context, w Work, entries []Entry) (*Remova
 	return r, errors.Join(r.errs...)
 }
 
-// handOverEntry makes the heir of an entry, if there is one, the owner of the object in place of the
+// handOverEntry makes the next owner of an entry, if there is one, the owner of the object in place of the
 // work. It reports whether the object no longer belongs to the work, or no longer exists. It reads
-// the object only if there is an heir or the watch says that the object does not exist.
+// the object only if there is a next owner or the watch says that the object does not exist.
 func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone bool, err error) {
-	heir, err := w.Owner.NextOwner(ctx, entry)
+	next, err := w.Owner.NextOwner(ctx, entry)
 	if err != nil {
 		return false, err
 	}
-	if heir == nil && !e.watch.Saw(objectOf(entry.GroupVersionResource(), entry.Ref)).Absent() {
+	if next == nil && !e.watch.Observed(objectOf(entry.GroupVersionResource(), entry.Ref)).Absent() {
 		return false, nil
 	}
 	client := e.entryClient(entry)
@@ -93,9 +93,9 @@ func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone b
 	if !OwnershipOf(live.GetOwnerReferences(), w.Record).Ours {
 		return true, nil
 	}
-	if heir == nil {
+	if next == nil {
 		return false, nil
 	}
-	err = e.leave(ctx, client, live, w.Record, heir, e.staleMark(w, live))
+	err = e.leave(ctx, client, live, w.Record, next, e.staleMark(w, live))
 	return err == nil, err
 }

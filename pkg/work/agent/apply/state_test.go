@@ -44,45 +44,45 @@ func TestSee(t *testing.T) {
 		// record has the annotations of the record: observed Work, epoch and mark of retention.
 		record   []string
 		released []string
-		want     seen
+		want     state
 		behind   bool
 	}{
-		"no record":                                {cached: workAt("u", 3), want: seen{work: "u/3"}},
-		"a record of an earlier agent":             {cached: workAt("u", 3), record: []string{"", "", ""}, want: seen{work: "u/3"}},
-		"an unchanged Work":                        {cached: workAt("u", 3), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
-		"a later generation, which costs no write": {cached: workAt("u", 5), record: []string{"u/3", "", ""}, want: seen{work: "u/3"}},
-		"an earlier generation":                    {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", "", ""}, want: seen{"u/2", "", now}},
+		"no record":                                {cached: workAt("u", 3), want: state{work: "u/3"}},
+		"a record of an earlier agent":             {cached: workAt("u", 3), record: []string{"", "", ""}, want: state{work: "u/3"}},
+		"an unchanged Work":                        {cached: workAt("u", 3), record: []string{"u/3", "", ""}, want: state{work: "u/3"}},
+		"a later generation, which costs no write": {cached: workAt("u", 5), record: []string{"u/3", "", ""}, want: state{work: "u/3"}},
+		"an earlier generation":                    {cached: workAt("u", 2), live: workAt("u", 2), record: []string{"u/3", "", ""}, want: state{"u/2", "", now}},
 		"an earlier generation in the cache only":  {cached: workAt("u", 2), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
-		"another UID":                              {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", ""}, want: seen{"v/9", "", another}},
-		"another UID after the Work disappeared":   {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", late + "/id"}, want: seen{"v/9", "", now}},
+		"another UID":                              {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", ""}, want: state{"v/9", "", another}},
+		"another UID after the Work disappeared":   {cached: workAt("v", 9), live: workAt("v", 9), record: []string{"u/3", "", late + "/id"}, want: state{"v/9", "", now}},
 		"another UID in the cache only":            {cached: workAt("v", 9), live: workAt("u", 3), record: []string{"u/3", "", ""}, behind: true},
 
-		"the recorded epoch":                     {cached: inEpoch(workAt("u", 6), "6/1"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
-		"an epoch that is not on the member yet": {cached: inEpoch(workAt("u", 7), "7/3"), record: []string{"u/6", "6/1", ""}, want: seen{work: "u/6", epoch: "6/1"}},
+		"the recorded epoch":                     {cached: inEpoch(workAt("u", 6), "6/1"), record: []string{"u/6", "6/1", ""}, want: state{work: "u/6", epoch: "6/1"}},
+		"an epoch that is not on the member yet": {cached: inEpoch(workAt("u", 7), "7/3"), record: []string{"u/6", "6/1", ""}, want: state{work: "u/6", epoch: "6/1"}},
 		"a restored Work that reached the recorded generation again": {
-			cached: inEpoch(workAt("u", 6), "4/1"), live: inEpoch(workAt("u", 6), "4/1"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "4/1", now}},
+			cached: inEpoch(workAt("u", 6), "4/1"), live: inEpoch(workAt("u", 6), "4/1"), record: []string{"u/6", "6/2", ""}, want: state{"u/6", "4/1", now}},
 		"a restored Work beyond the recorded generation": {
-			cached: workAt("u", 9), live: workAt("u", 9), record: []string{"u/6", "6/2", ""}, want: seen{"u/9", "", now}},
+			cached: workAt("u", 9), live: workAt("u", 9), record: []string{"u/6", "6/2", ""}, want: state{"u/9", "", now}},
 		"a Work restored from two backups in turn": {
-			cached: inEpoch(workAt("u", 6), "6/9"), live: inEpoch(workAt("u", 6), "6/9"), record: []string{"u/6", "6/2", ""}, want: seen{"u/6", "6/9", now}},
+			cached: inEpoch(workAt("u", 6), "6/9"), live: inEpoch(workAt("u", 6), "6/9"), record: []string{"u/6", "6/2", ""}, want: state{"u/6", "6/9", now}},
 		"an epoch that the cache lacks": {cached: workAt("u", 6), live: inEpoch(workAt("u", 6), "6/2"), record: []string{"u/6", "6/2", ""}, behind: true},
 
-		"retained objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"retained objects of a replaced Work":        {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
-		"released objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: seen{work: "u/3"}},
-		"a release of another id":                    {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"a release by a time, for a mark with an id": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
-		"another restore after a release":            {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: seen{"u/1", "", now}},
+		"retained objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, want: state{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"retained objects of a replaced Work":        {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id/another-work"}, want: state{"u/3", "", retention.Mark{Since: late, ID: "id", Another: true}}},
+		"released objects":                           {cached: workAt("u", 5), record: []string{"u/3", "", early + "/id"}, released: []string{"other", "id"}, want: state{work: "u/3"}},
+		"a release of another id":                    {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"other"}, want: state{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"a release by a time, for a mark with an id": {cached: workAt("u", 5), record: []string{"u/3", "", late + "/id"}, released: []string{"2026-01-01T12:00:00Z"}, want: state{"u/3", "", retention.Mark{Since: late, ID: "id"}}},
+		"another restore after a release":            {cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", early + "/id"}, released: []string{"id"}, want: state{"u/1", "", now}},
 		"a restore while the member's clock is behind the last release": {
-			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, released: []string{"2026-01-01T12:00:00Z"}, want: seen{"u/1", "", now}},
+			cached: workAt("u", 1), live: workAt("u", 1), record: []string{"u/3", "", ""}, released: []string{"2026-01-01T12:00:00Z"}, want: state{"u/1", "", now}},
 
-		"a mark of an earlier agent":                              {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"a mark of an earlier agent, released by a later time":    {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: seen{work: "u/3"}},
-		"a mark of an earlier agent, released by an earlier time": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: seen{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
-		"a mark of an earlier agent with an invalid time":         {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: seen{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
+		"a mark of an earlier agent":                              {cached: workAt("u", 5), record: []string{"u/3", "", late}, want: state{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"a mark of an earlier agent, released by a later time":    {cached: workAt("u", 5), record: []string{"u/3", "", early}, released: []string{late}, want: state{work: "u/3"}},
+		"a mark of an earlier agent, released by an earlier time": {cached: workAt("u", 5), record: []string{"u/3", "", late}, released: []string{early}, want: state{"u/3", "", retention.Mark{Since: late, ID: "new"}}},
+		"a mark of an earlier agent with an invalid time":         {cached: workAt("u", 3), record: []string{"u/3", "", "long ago"}, released: []string{late}, want: state{"u/3", "", retention.Mark{Since: "long ago", ID: "new"}}},
 
-		"a record with an invalid annotation": {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: seen{work: "nonsense"}},
-		"a record with an invalid generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: seen{work: "u/x"}},
+		"a record with an invalid annotation": {cached: workAt("u", 1), record: []string{"nonsense", "", ""}, want: state{work: "nonsense"}},
+		"a record with an invalid generation": {cached: workAt("u", 1), record: []string{"u/x", "", ""}, want: state{work: "u/x"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestSee(t *testing.T) {
 				r = reconcilerWith(t) // so that a request to the hub fails
 			}
 			r.options.Clock = testingclock.NewFakePassiveClock(at)
-			r.options.Holds = retention.NewBookWithIDs(nil, func() string { return "new" })
+			r.options.Retention = retention.NewTrackerWithIDs(nil, func() string { return "new" })
 			var record *placementv1beta1.AppliedWork
 			if tc.record != nil {
 				record = &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
@@ -104,14 +104,14 @@ func TestSee(t *testing.T) {
 				}
 			}
 			m := membership{id: "m", released: tc.released}
-			got, err := r.see(t.Context(), tc.cached, m)(record)
+			got, err := r.compareState(t.Context(), tc.cached, m)(record)
 			if errors.Is(err, errBehind) != tc.behind || err != nil && !tc.behind {
 				t.Fatalf("the error is %v", err)
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(seen{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(state{})); diff != "" {
 				t.Errorf("what is seen (-want +got):\n%s", diff)
 			}
-			if got.held.IsReleased(m.released) {
+			if got.retained.IsReleased(m.released) {
 				t.Error("a release of another id releases the objects")
 			}
 		})
@@ -189,8 +189,8 @@ func TestSeenOn_ReadsThePreviousKeyFirst(t *testing.T) {
 		"as an agent without the previous key has it": {map[string]string{current: "u/3"}, true},
 	} {
 		record := &placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
-		want := seen{work: "u/3"}
-		if got := seenOn(record); got != want {
+		want := state{work: "u/3"}
+		if got := stateOn(record); got != want {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
 		}
 		if got := want.isMarkedOn(record); got != tc.isMarked {
