@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 // BenchmarkProxy measures a request by how far it gets: a server of net/http that answers it; the
@@ -40,6 +41,40 @@ func BenchmarkProxy(b *testing.B) {
 	} {
 		b.Run("inside/"+way.name, func(b *testing.B) { oneByOne(b, way.client, way.url) })
 	}
+	b.Run("inside/stopped-readers", stoppedReaders)
+}
+
+// stoppedReaders measures the memory for 1,000 followed logs of one user whose readers stop, until the
+// gateway has ended those above its limit. It includes callers and member, which run in this process.
+func stoppedReaders(b *testing.B) {
+	const readers, window = 1000, 256 << 10
+	ends := readers - int(clustergateway.DefaultSlowReaders.PerUser/window)
+	ended := make(chan int64, readers)
+	m := newMember(b, endlessLog(ended))
+	g := newGateway(b, map[string]*member{"m1": m})
+	withoutBuffers(g)
+	var peak int64
+	for b.Loop() {
+		var replies []*http.Response
+		peak = max(peak, peakOf(func() {
+			for range readers {
+				reply := g.do(http.MethodGet, followedLog, "jane", nil)
+				wantCode(b, reply, http.StatusOK)
+				replies = append(replies, reply)
+			}
+			for range ends {
+				<-ended
+			}
+		}))
+		for _, reply := range replies {
+			_ = reply.Body.Close()
+		}
+		for range readers - ends {
+			<-ended
+		}
+	}
+	b.ReportMetric(float64(peak>>20), "peak-MiB")
+	b.ReportMetric(0, "ns/op")
 }
 
 // oneByOne sends sequential requests.

@@ -11,11 +11,8 @@ package reconcileutil
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -30,30 +27,6 @@ func SetupError(name string, err error) error {
 func GetIfExists(ctx context.Context, c client.Reader, key client.ObjectKey, object client.Object, doing string, words ...any) (bool, error) {
 	err := c.Get(ctx, key, object)
 	return err == nil, while(client.IgnoreNotFound(err), doing, words...)
-}
-
-// ConflictDelay is the usual delay before a retry after a conflict: the cache needs a moment to
-// receive what somebody else wrote.
-const ConflictDelay = 100 * time.Millisecond
-
-// RequeueOnConflict turns a conflict into a requeue after ConflictDelay. Conflicts are expected
-// and appear in no log, event or condition.
-func RequeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
-	return RequeueAfter(ConflictDelay).OnConflict(result, err)
-}
-
-// RequeueAfter is another delay than ConflictDelay.
-type RequeueAfter time.Duration
-
-// OnConflict is RequeueOnConflict with this delay.
-func (d RequeueAfter) OnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		return ctrl.Result{RequeueAfter: time.Duration(d)}, nil
-	}
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	return result, nil
 }
 
 // Patch sends the changes that change makes to an object, except those of its status. The words

@@ -6,40 +6,19 @@ package reconcileutil
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
-
-func TestRequeueOnConflict(t *testing.T) {
-	failed := errors.New("no route to host")
-	for name, tc := range map[string]struct {
-		err, want error
-		result    ctrl.Result
-	}{
-		"no error":       {nil, nil, ctrl.Result{RequeueAfter: time.Hour}},
-		"conflict":       {fmt.Errorf("writing: %w", apierrors.NewConflict(namespaces, "a", nil)), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
-		"already exists": {apierrors.NewAlreadyExists(namespaces, "a"), nil, ctrl.Result{RequeueAfter: 100 * time.Millisecond}},
-		"other error":    {failed, failed, ctrl.Result{}},
-	} {
-		result, err := RequeueOnConflict(ctrl.Result{RequeueAfter: time.Hour}, tc.err)
-		if diff := cmp.Diff(tc.result, result); diff != "" || !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v (-want +got)\n%s", name, err, diff)
-		}
-	}
-}
 
 func TestSetupError_NamesTheController(t *testing.T) {
 	if err := SetupError("a.b", nil); err != nil {

@@ -37,7 +37,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacementEviction{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 1}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 // Reconcile executes or blocks one eviction, and writes the result into its status.

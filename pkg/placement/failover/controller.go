@@ -84,7 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.withTerms), builder.WithPredicates(reasonsToLeave())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 // reasonsToLeave passes changed taints and lost heartbeats.

@@ -59,17 +59,17 @@ func Confirmed() predicate.Predicate {
 	})
 }
 
-// RetryDelay is the delay before a reconciler retries after a conflict: the cache needs a moment to get
-// the other write.
+// RetryDelay is the delay before a reconciler retries after a first conflict: the cache needs a moment to
+// get the other write.
 const RetryDelay = 10 * time.Millisecond
 
 // Again is a reconciler's result. Conflicts, and writes to a terminating namespace, are routine: they
-// are retried and not logged.
+// are retried and not logged. The reconciler is wrapped in reconcileutil.RetryConflictsAfter.
 func Again(result reconcile.Result, err error) (reconcile.Result, error) {
 	if RefusedAsGoing(err) {
 		return reconcile.Result{RequeueAfter: GoingDelay}, nil
 	}
-	return reconcileutil.RequeueAfter(RetryDelay).OnConflict(result, err)
+	return reconcileutil.RequeueOnConflict(result, err)
 }
 
 // EnqueuePlacementAfter queues the placement after a delay, so that concurrent changes are handled

@@ -64,7 +64,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 			UpdateFunc: func(event.UpdateEvent) bool { return false },
 			DeleteFunc: func(event.DeleteEvent) bool { return false },
 		})).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {

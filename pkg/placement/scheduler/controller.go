@@ -80,7 +80,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingDeletions())).
 		Watches(&clusterv1beta1.MemberCluster{}, members).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(r))
+	return reconcileutil.SetupError(Name, r.watchMarks(r.watchTenancy(b), members).Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 // Reconcile schedules one placement, or deletes its bindings if it is being deleted.

@@ -99,7 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, objects.EnqueuePlacement(), builder.WithPredicates(deletions)).
 		WatchesRawSource(r.Changes).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 // Reconcile keeps the snapshots of one placement up to date.

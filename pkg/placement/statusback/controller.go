@@ -60,7 +60,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, respecified).
 		Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(placementOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 // placementOf queues the placement that a Work names. The name is only a trigger and not trusted.

@@ -102,7 +102,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterApprovalRequest{}, asker()).
 		Watches(&placementv1beta1.ApprovalRequest{}, asker()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
 
 func keyOf(object client.Object) types.NamespacedName {
@@ -148,7 +148,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	result, err := r.advance(ctx, run)
 	if err != nil {
-		return reconcileutil.RequeueAfter(objects.RetryDelay).OnConflict(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, fmt.Errorf("update run %q: %w", klog.KRef(req.Namespace, req.Name), err))
 	}
 	return result, nil
 }

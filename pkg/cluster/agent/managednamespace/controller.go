@@ -57,7 +57,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(somethingToDo())).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // somethingToDo selects changes of requested namespaces and of the acceptance of the cluster.
@@ -89,8 +89,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	names := wantedOn(cluster)
 	became, failure := r.bring(ctx, names)
 	err = r.report(ctx, cluster, became)
-	if apierrors.IsConflict(err) {
-		return ctrl.Result{RequeueAfter: reconcileutil.ConflictDelay}, failure
+	if apierrors.IsConflict(err) && failure == nil {
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, err)
 	}
 	if err := errors.Join(failure, err); err != nil || len(names) == 0 {
 		return ctrl.Result{}, err

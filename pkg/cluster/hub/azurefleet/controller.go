@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(ControllerName).
 		For(&azurefleetv1alpha1.MemberCluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Owns(&clusterv1beta1.MemberCluster{}).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 // Reconcile copies one MemberCluster between its two groups.

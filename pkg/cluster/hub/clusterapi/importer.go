@@ -36,6 +36,7 @@ import (
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 const (
@@ -193,7 +194,7 @@ func (i *Importer) runController(ctx context.Context, served string) error {
 	}
 	r := &reconciler{Importer: i, origins: own, kind: schema.GroupVersionKind{Group: group, Version: served, Kind: "Cluster"}}
 	c, err := controller.NewTypedUnmanaged(ControllerName, controller.TypedOptions[reconcile.Request]{
-		Reconciler: r, MaxConcurrentReconciles: i.Concurrency, SkipNameValidation: ptr.To(true), Logger: log.FromContext(ctx),
+		Reconciler: reconcileutil.RetryConflicts(r), MaxConcurrentReconciles: i.Concurrency, SkipNameValidation: ptr.To(true), Logger: log.FromContext(ctx),
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller: %w", err)

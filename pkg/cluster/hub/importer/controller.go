@@ -99,7 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(ControllerName).
 		For(&registrationv1alpha1.Cluster{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 // Reconcile installs or updates the agent of one Cluster.
@@ -111,7 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !needsAgent(&cluster, r.HubURL, hashOf(r.HubCA)) {
 		return ctrl.Result{}, nil
 	}
-	return reconcileutil.RequeueAfter(retrySoon).OnConflict(r.reconcile(ctx, &cluster))
+	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &cluster))
 }
 
 // needsAgent reports whether the agent has to be installed, for the first time or again.

@@ -112,7 +112,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Secrets != nil {
 		b.WatchesRawSource(CredentialSource(r.Secrets, r.Seats, whenGone(r.memberOfCredential)))
 	}
-	return b.Complete(r)
+	return b.Complete(reconcileutil.RetryConflicts(r))
 }
 
 // labelsChanged passes changes of labels, except for the label with which this controller marks a

@@ -99,7 +99,7 @@ func (r *StatusReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Leases != nil {
 		b.WatchesRawSource(leaseSource(r.Leases, r.Seats))
 	}
-	return b.Complete(r)
+	return b.Complete(reconcileutil.RetryConflicts(r))
 }
 
 func (r *StatusReconciler) internalOf(_ context.Context, mc client.Object) []reconcile.Request {

@@ -51,7 +51,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(ControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(shownChanged())).
 		Watches(&multiclusterv1alpha1.ClusterProfile{}, handler.EnqueueRequestsFromMapFunc(memberOfProfile), builder.WithPredicates(ours)).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 func memberOfProfile(_ context.Context, profile client.Object) []reconcile.Request {

@@ -69,7 +69,7 @@ func (r *ClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&registrationv1alpha1.Cluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(clusterOfMember)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 func clusterOfMember(_ context.Context, mc client.Object) []reconcile.Request {

@@ -63,7 +63,7 @@ func (r *ReturnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(ReturnControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(predicate.NewPredicateFuncs(isToReturn))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Grants.Concurrency}).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 func isToReturn(mc client.Object) bool {

@@ -84,7 +84,7 @@ func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.Secrets != nil {
 		b.WatchesRawSource(membership.CredentialSource(r.Secrets, identity.FleetSeats(), handler.TypedEnqueueRequestsFromMapFunc(r.requestsOfCredential)))
 	}
-	return b.Complete(r)
+	return b.Complete(reconcileutil.RetryConflicts(r))
 }
 
 // readyChanged drops heartbeats, which every member sends each minute.

@@ -56,7 +56,7 @@ func (r *GroupReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&registrationv1alpha1.ClusterGroup{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&registrationv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.groupsBeside),
 			builder.WithPredicates(predicate.Or(predicate.LabelChangedPredicate{}, readinessChanged()))).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 func readinessChanged() predicate.Predicate {

@@ -61,7 +61,7 @@ func (r *TokenReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(TokenControllerName).
 		For(&registrationv1alpha1.ClusterRegistrationToken{}).
-		Complete(r)
+		Complete(reconcileutil.RetryConflicts(r))
 }
 
 // Reconcile issues one registration token, or deletes it when it has expired.

@@ -63,7 +63,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta2.ManagedClusterSet{}, all).
 		Watches(&clusterv1.ManagedCluster{}, all, builder.WithPredicates(labelsChanged())).
 		WatchesRawSource(source.Channel(start, all)).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -159,7 +159,7 @@ func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(BindingName).
 		For(&clusterv1beta2.ManagedClusterSetBinding{}).
 		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOf), builder.WithPredicates(comeAndGo())).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // bindingsOf are the bindings of a set.

@@ -75,7 +75,7 @@ func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -86,7 +86,7 @@ func (a *Approver) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](a.Requests, &certificatesv1.CertificateSigningRequest{}, &handler.EnqueueRequestForObject{})).
 		Watches(&clusterv1.ManagedCluster{}, handler.Funcs{CreateFunc: handler.EnqueueRequestsFromMapFunc(ofCluster).Create}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers}).
-		Complete(a))
+		Complete(reconcileutil.RetryConflicts(a)))
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -73,7 +73,7 @@ func (r *LivenessReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&clusterv1.ManagedCluster{}).
 		WatchesRawSource(source.Kind(r.Leases, &coordinationv1.Lease{}, r.leaseHandler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // leaseHandler records when renewals were seen.

@@ -101,7 +101,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, object := range []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}, &rbacv1.RoleBinding{}} {
 		b.WatchesRawSource(source.Kind[client.Object](r.Objects, object, handler.EnqueueRequestsFromMapFunc(ofCluster)))
 	}
-	return reconcileutil.SetupError(Name, b.Complete(r))
+	return reconcileutil.SetupError(Name, b.Complete(reconcileutil.RetryConflicts(r)))
 }
 
 func request(cluster string) []reconcile.Request {

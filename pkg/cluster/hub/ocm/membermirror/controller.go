@@ -46,7 +46,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(&clusterv1beta1.MemberCluster{}).
 		Watches(&clusterv1.ManagedCluster{}, &handler.EnqueueRequestForObject{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
-		Complete(r))
+		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 // Members are those that ManagedClusters mirror, read from Hub.

@@ -19,6 +19,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 // meddler is everybody else who writes to the two objects of a member, just before the controller
@@ -108,7 +109,7 @@ func TestProperty_ObjectsConverge(t *testing.T) {
 				return c.SubResource(sub).Patch(ctx, object, patch, options...)
 			},
 		}).Build()
-		r := &Reconciler{Client: hub}
+		r := reconcileutil.RetryConflicts(&Reconciler{Client: hub})
 		settle := func() {
 			t.Helper()
 			for look := 0; ; look++ {
