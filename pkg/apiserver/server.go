@@ -32,10 +32,10 @@ import (
 	"k8s.io/component-base/tracing"
 
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/openapi"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
+	"fleetgate.io/fleetgate/pkg/apiserver/openapi"
 	"fleetgate.io/fleetgate/pkg/apiserver/tunnels"
 )
 

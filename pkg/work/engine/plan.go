@@ -28,6 +28,8 @@ type Item struct {
 	Mode Mode
 	// Refused is set if the manifest is refused without reading the object.
 	Refused *refusal.Refusal
+	// NamespaceDropped is set if the manifest has a namespace and its kind is cluster-scoped.
+	NamespaceDropped bool
 	// UnknownKind is set if the member does not serve the kind.
 	UnknownKind bool
 	// raw is the manifest as the work contains it.
@@ -79,6 +81,7 @@ func (e *Engine) dropNamespace(it *Item) {
 	if namespace := it.object.GetNamespace(); e.DropsNamespace && manifest.WrittenNamespace(namespace, it.namespaced) != namespace {
 		it.object.SetNamespace("")
 		it.Ref.Namespace = ""
+		it.NamespaceDropped = true
 	}
 }
 

@@ -102,6 +102,9 @@ func TestPlan_DropsTheNamespaceOfClusterScopedKindsIfTheDialectAllowsIt(t *testi
 			if err != nil || it.Refused != nil {
 				t.Fatal(err, it.Refused)
 			}
+			if dropped := namespace == ""; it.NamespaceDropped != dropped {
+				t.Errorf("at the %s look the namespace of %s is dropped: %t, want %t", applyItems, it.Ref.Kind, it.NamespaceDropped, dropped)
+			}
 			if it.Ref.Namespace != namespace || it.object.GetNamespace() != namespace {
 				t.Errorf("at the %s look %s is in namespace %q, by its name in %q", applyItems, it.Ref.Kind, it.object.GetNamespace(), it.Ref.Namespace)
 			}

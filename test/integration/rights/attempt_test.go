@@ -173,9 +173,6 @@ func (a *attempt) fillBundle() {
 		case viaEnvelope: // A misfit keeps all of the envelope from being placed.
 			fits = o.kind.onMember == namespaced && o.namespace == a.name("x") || o.kind.Kind == "Grown" && o.namespace == a.name("x") || a.IntN(30) == 0
 		case viaSet:
-			// ManifestWorks ignore the namespace where the cluster serves the kind as cluster-scoped, and the
-			// hub does not know that: docs/security.md, "Limits of the author check".
-			fits = o.kind.Kind != "Grown"
 			if a.owner {
 				o.namespace = a.name("x")
 			}

@@ -45,6 +45,10 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 	if !labelFits(set) {
 		return 0, r.writeStatus(ctx, set, unnameable(set))
 	}
+	set, err := withWrittenNamespaces(set, r.Client.RESTMapper())
+	if err != nil {
+		return 0, err
+	}
 	works, err := r.worksOf(ctx, set)
 	if err != nil {
 		return 0, err

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -133,6 +134,9 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 		if err != nil {
 			return err
 		}
+		if refused == nil && it.NamespaceDropped && isOfReplicaSet(p.work) {
+			refused = beyondNamespace(it.Ref)
+		}
 		if it.Refused == nil && refused != nil {
 			p.withheld[place] = refused
 			mode = engine.Mode{Method: engine.ReadOnly}
@@ -141,6 +145,21 @@ func (r *Reconciler) arrange(ctx context.Context, p *planned) error {
 		it.Mode = mode
 	}
 	return nil
+}
+
+// isOfReplicaSet reports whether a ManifestWorkReplicaSet delivers the ManifestWork. The hub creates
+// it for an author, whose permissions it has checked.
+func isOfReplicaSet(work *workv1.ManifestWork) bool {
+	_, delivered := work.Labels[workv1alpha1.ReplicaSetLabel]
+	return delivered
+}
+
+// beyondNamespace refuses a manifest whose author was checked in its namespace. The hub removes the
+// namespace if it checked the author for the whole cluster.
+func beyondNamespace(ref manifest.Ref) *refusal.Refusal {
+	return &refusal.Refusal{Reason: engine.NotAcceptable, Message: fmt.Sprintf(
+		"%s is cluster-scoped on this cluster, and not on the hub, which authorized its author in one namespace: serve the kind in the same scope, or remove metadata.namespace from the manifest",
+		ref.Kind)}
 }
 
 // rawOf returns the manifests of a ManifestWork as JSON.
