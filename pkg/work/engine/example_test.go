@@ -48,7 +48,7 @@ func (keeper) MayWrite(_ context.Context, owners engine.Ownership, _ *unstructur
 
 // A family whose works are recorded as Parcels applies a manifest to a member.
 func ExampleEngine() {
-	writeIfDue := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
+	apply := func(ctx context.Context, config *rest.Config, owner metav1.OwnerReference, text []byte) error {
 		member, err := engine.NewMember(config)
 		if err != nil {
 			return err
@@ -75,5 +75,5 @@ func ExampleEngine() {
 		}
 		return result.Err
 	}
-	_ = writeIfDue // Somebody runs member.Watcher, too, so that what changes is seen.
+	_ = apply // The program also runs member.Watcher, to see changes on the member.
 }
