@@ -148,7 +148,7 @@ var _ = Describe("Overrides", func() {
 	})
 
 	It("with a selector that cannot be read are reported, and keep only their own placements unchanged", func(ctx SpecContext) {
-		for _, name := range []string{"qa", "qb"} {
+		for _, name := range []string{"td", "te"} {
 			shop(ctx, name+"-shop")
 			joinAll(ctx, name, nil)
 		}
@@ -156,19 +156,19 @@ var _ = Describe("Overrides", func() {
 		bad.ClusterSelector.ClusterSelectorTerms = []placementv1beta1.ClusterSelectorTerm{
 			{LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "Like"}}}},
 		}
-		o := ofSettings("qa-shop", "unreadable", bad)
+		o := ofSettings("td-shop", "unreadable", bad)
 		create(ctx, o)
-		place(ctx, "qa", "qa-shop", nil)
-		place(ctx, "qb", "qb-shop", nil)
-		expectAvailable(ctx, "qb", "0")
-		Eventually(saidOf(ctx, "qa", "qa-1", placementv1beta1.ConditionOverridden)).WithTimeout(soon).WithPolling(often).Should(
-			ContainSubstring(`override snapshot "qa-shop/unreadable-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`))
+		place(ctx, "td", "td-shop", nil)
+		place(ctx, "te", "te-shop", nil)
+		expectAvailable(ctx, "te", "0")
+		Eventually(saidOf(ctx, "td", "td-1", placementv1beta1.ConditionOverridden)).WithTimeout(soon).WithPolling(often).Should(
+			ContainSubstring(`override snapshot "td-shop/unreadable-0", rule 0: reading clusterSelector: "Like" is not a valid label selector operator`))
 
 		By("correcting it")
 		Expect(hub.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
 		o.Spec.Policy.OverrideRules[0] = sets("", "/data/colour", `"blue"`)
 		Expect(hub.Update(ctx, o)).To(Succeed())
-		Eventually(workSays(ctx, "qa-1", "qa", `"colour":"blue"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Eventually(workSays(ctx, "td-1", "td", `"colour":"blue"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 	})
 
 	It("keep ten snapshots, one of which is the latest", func(ctx SpecContext) {

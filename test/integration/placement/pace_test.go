@@ -30,10 +30,10 @@ func untracked(work *placementv1beta1.Work) {
 
 var _ = Describe("A rolling update", func() {
 	It("waits for unavailablePeriodSeconds also at the second change of kinds that are not tracked", func(ctx SpecContext) {
-		shop(ctx, "pa-shop")
-		members := []string{"pa-1", "pa-2", "pa-3"}
+		shop(ctx, "ta-shop")
+		members := []string{"ta-1", "ta-2", "ta-3"}
 		for _, name := range members {
-			join(ctx, name, map[string]string{fleetLabel: "pa"})
+			join(ctx, name, map[string]string{fleetLabel: "ta"})
 			agent(name, untracked)
 		}
 		paced := func(unavailable intstr.IntOrString) func(*placementv1beta1.PlacementSpec) {
@@ -42,17 +42,17 @@ var _ = Describe("A rolling update", func() {
 				spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &unavailable, MaxSurge: &none, UnavailablePeriodSeconds: &seconds}
 			}
 		}
-		place(ctx, "pa", "pa-shop", paced(intstr.FromString("100%")))
-		expectAvailable(ctx, "pa", "0")
-		respec(ctx, "pa", paced(intstr.FromInt32(1)))
-		changeSettings(ctx, "pa-shop", "green")
-		expectAvailable(ctx, "pa", "1")
+		place(ctx, "ta", "ta-shop", paced(intstr.FromString("100%")))
+		expectAvailable(ctx, "ta", "0")
+		respec(ctx, "ta", paced(intstr.FromInt32(1)))
+		changeSettings(ctx, "ta-shop", "green")
+		expectAvailable(ctx, "ta", "1")
 
-		bindings, err := bindingsOf(ctx, "pa")
+		bindings, err := bindingsOf(ctx, "ta")
 		Expect(err).NotTo(HaveOccurred())
 		var times []time.Time
 		for _, name := range members {
-			Expect(workSays(ctx, name, "pa", "green")()).To(BeTrue())
+			Expect(workSays(ctx, name, "ta", "green")()).To(BeTrue())
 			c := meta.FindStatusCondition(bindings[name].Status.Conditions, placementv1beta1.ConditionAvailable)
 			Expect(c).To(HaveField("Reason", placementv1beta1.ReasonNotAllWorkAreAvailabilityTrackable))
 			times = append(times, c.LastTransitionTime.Time)
@@ -66,19 +66,19 @@ var _ = Describe("A rolling update", func() {
 
 var _ = Describe("Snapshots of overrides", func() {
 	It("stay while a binding uses them, though the override is edited eleven times and deleted", func(ctx SpecContext) {
-		shop(ctx, "pb-shop")
-		joinAll(ctx, "pb", nil)
-		o := ofSettings("pb-shop", "colours", sets("", "/data/colour", `"first"`))
+		shop(ctx, "tb-shop")
+		joinAll(ctx, "tb", nil)
+		o := ofSettings("tb-shop", "colours", sets("", "/data/colour", `"first"`))
 		create(ctx, o)
-		crp := place(ctx, "pb", "pb-shop", nil)
-		Eventually(workSays(ctx, "pb-1", "pb", `"colour":"first"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
-		Eventually(summary).WithContext(ctx).WithArguments("pb").WithTimeout(soon).WithPolling(often).Should(ContainElement("Available=True/ResourceAvailable"))
+		crp := place(ctx, "tb", "tb-shop", nil)
+		Eventually(workSays(ctx, "tb-1", "tb", `"colour":"first"`)).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Eventually(summary).WithContext(ctx).WithArguments("tb").WithTimeout(soon).WithPolling(often).Should(ContainElement("Available=True/ResourceAvailable"))
 		Expect(hub.Patch(ctx, crp, client.RawPatch(types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, placementv1beta1.PausedAnnotation)))).To(Succeed())
 
 		snapshots := func() ([]string, error) {
 			var list placementv1beta1.ResourceOverrideSnapshotList
-			err := hub.List(ctx, &list, client.InNamespace("pb-shop"))
+			err := hub.List(ctx, &list, client.InNamespace("tb-shop"))
 			var all []string
 			for _, s := range list.Items {
 				all = append(all, s.Name)
@@ -94,12 +94,12 @@ var _ = Describe("Snapshots of overrides", func() {
 		Eventually(snapshots).WithTimeout(soon).WithPolling(often).Should(And(HaveLen(11), ContainElements("colours-0", "colours-11"), Not(ContainElement("colours-1"))))
 		Expect(hub.Delete(ctx, o)).To(Succeed())
 		Eventually(snapshots).WithTimeout(soon).WithPolling(often).Should(Equal([]string{"colours-0"}))
-		Expect(workSays(ctx, "pb-1", "pb", `"colour":"first"`)()).To(BeTrue())
+		Expect(workSays(ctx, "tb-1", "tb", `"colour":"first"`)()).To(BeTrue())
 
 		By("resuming the placement, which no longer needs it")
 		Expect(hub.Patch(ctx, crp, client.RawPatch(types.MergePatchType,
 			fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, placementv1beta1.PausedAnnotation)))).To(Succeed())
-		Eventually(workSays(ctx, "pb-1", "pb", "red")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
+		Eventually(workSays(ctx, "tb-1", "tb", "red")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		Eventually(snapshots).WithTimeout(2 * soon).WithPolling(often).Should(BeEmpty())
 	})
 })
@@ -111,25 +111,25 @@ var _ = Describe("A placement that is re-created after its finalizers were remov
 				spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{name}}
 			}
 		}
-		shop(ctx, "pc-shop")
-		joinAll(ctx, "pc", nil, nil)
-		before := place(ctx, "pc", "pc-shop", only("pc-1"))
-		expectAvailable(ctx, "pc", "0")
-		expectOn(ctx, "pc", "pc-1")
+		shop(ctx, "tc-shop")
+		joinAll(ctx, "tc", nil, nil)
+		before := place(ctx, "tc", "tc-shop", only("tc-1"))
+		expectAvailable(ctx, "tc", "0")
+		expectOn(ctx, "tc", "tc-1")
 
 		gateway.stop()
 		DeferCleanup(func() { gateway.stop(); gateway = startGateway() })
 		Expect(hub.Patch(ctx, before, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		Expect(hub.Delete(ctx, before)).To(Succeed())
-		after := place(ctx, "pc", "pc-shop", only("pc-2"))
+		after := place(ctx, "tc", "tc-shop", only("tc-2"))
 		Expect(after.UID).NotTo(Equal(before.UID))
 		gateway = startGateway()
-		expectOn(ctx, "pc", "pc-2")
-		Eventually(summary).WithContext(ctx).WithArguments("pc").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
-		bindings, err := bindingsOf(ctx, "pc")
+		expectOn(ctx, "tc", "tc-2")
+		Eventually(summary).WithContext(ctx).WithArguments("tc").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
+		bindings, err := bindingsOf(ctx, "tc")
 		Expect(err).NotTo(HaveOccurred())
-		policy := policySnapshot(ctx, bindings["pc-2"].Spec.SchedulingPolicySnapshotName)
+		policy := policySnapshot(ctx, bindings["tc-2"].Spec.SchedulingPolicySnapshotName)
 		Expect(policy.OwnerReferences).To(ContainElement(HaveField("UID", after.UID)))
-		Expect(policy.Status.TargetClusters).To(ContainElement(HaveField("ClusterName", "pc-2")))
+		Expect(policy.Status.TargetClusters).To(ContainElement(HaveField("ClusterName", "tc-2")))
 	})
 })
