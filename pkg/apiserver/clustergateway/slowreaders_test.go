@@ -5,9 +5,9 @@ package clustergateway
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net/http"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,16 +22,16 @@ func (endless) Close() error { return nil }
 
 // quiet is a body that has one line and then nothing until it is closed.
 type quiet struct {
-	line  *bytes.Buffer
-	ended context.Context
-	close context.CancelFunc
+	line   *bytes.Buffer
+	closed chan struct{}
+	close  func()
 }
 
 func (q quiet) Read(p []byte) (int, error) {
 	if q.line.Len() > 0 {
 		return q.line.Read(p)
 	}
-	<-q.ended.Done()
+	<-q.closed
 	return 0, io.EOF
 }
 
@@ -63,8 +63,8 @@ func TestSlowReaders_EndsTheSlowestFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := newSlowReaders(SlowReaders{Total: 250}, metrics)
-		ended, end := context.WithCancel(t.Context())
-		waits := quiet{line: bytes.NewBufferString("line\n"), ended: ended, close: end}
+		closed := make(chan struct{})
+		waits := quiet{line: bytes.NewBufferString("line\n"), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
 		readers := map[string]struct {
 			x    *exchange
 			slow bool
@@ -84,6 +84,8 @@ func TestSlowReaders_EndsTheSlowestFirst(t *testing.T) {
 		}
 		_ = waits.Close()
 		time.Sleep(20 * time.Second)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if len(s.replies) > 0 {
 			t.Errorf("%d replies are left", len(s.replies))
 		}
