@@ -5,7 +5,7 @@
 # Usage: hack/kind.sh
 #
 # Makes a hub and a member with kind, loads the images that `make images` built, and
-# installs both charts as docs/install.md says. It can be run again. Needs kind, kubectl
+# installs both charts as docs/getting-started/install.md says. It can be run again. Needs kind, kubectl
 # and what kind needs: Docker, Podman or nerdctl.
 set -euo pipefail
 cd "$(dirname "$0")/.."

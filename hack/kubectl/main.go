@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl is Kubernetes' own, of the oldest version that docs/operations.md names: its
+// Command kubectl is Kubernetes' own, of the oldest version that docs/reference/operations.md names: its
 // module requires it.
 package main
 

@@ -21,5 +21,5 @@
 // Nothing here asserts a time: a benchmark fails only when an operation fails.
 //
 // The command bench chooses groups and prints the line that says on which machine.
-// docs/performance.md explains the figures.
+// docs/reference/performance.md explains the figures.
 package benchmark

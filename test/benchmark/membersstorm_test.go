@@ -160,7 +160,7 @@ func (m *membersBed) logRequests(b *testing.B, name string, before map[string]fl
 	return requests
 }
 
-// rotate rotates the CA as docs/admission.md describes, and watches until every gateway has noticed
+// rotate rotates the CA as docs/reference/admission.md describes, and watches until every gateway has noticed
 // and every agent has reconnected.
 func (m *membersBed) rotate(b *testing.B) {
 	b.Helper()

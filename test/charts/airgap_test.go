@@ -28,10 +28,10 @@ func named(t *testing.T, name string, args ...string) []string {
 	return slices.Compact(all)
 }
 
-// TestWithoutAWayOutNoImageComesFromElsewhere compares docs/airgap.md with the charts: the page
+// TestWithoutAWayOutNoImageComesFromElsewhere compares docs/getting-started/airgap.md with the charts: the page
 // lists all images, and its commands replace each of them.
 func TestWithoutAWayOutNoImageComesFromElsewhere(t *testing.T) {
-	page := read(t, filepath.Join(root, "docs", "airgap.md"))
+	page := read(t, filepath.Join(root, "docs", "getting-started", "airgap.md"))
 	_, values := registrationValues(t)
 	needed := map[string][]string{
 		"gateway": {"--set=hubURL=https://hub.example.org:6443"},
@@ -49,7 +49,7 @@ func TestWithoutAWayOutNoImageComesFromElsewhere(t *testing.T) {
 		}
 		_, command, found := strings.Cut(page, "helm install "+releaseOf(chart)+" ")
 		if !found {
-			t.Fatalf("docs/airgap.md does not install %s", chart)
+			t.Fatalf("docs/getting-started/airgap.md does not install %s", chart)
 		}
 		command, _, _ = strings.Cut(command, "```")
 		args := needed[chart]
@@ -58,12 +58,12 @@ func TestWithoutAWayOutNoImageComesFromElsewhere(t *testing.T) {
 		}
 		for _, image := range named(t, chart, args...) {
 			if !strings.HasPrefix(image, "registry.example.org/fleetgate/") {
-				t.Errorf("as docs/airgap.md installs %s, it runs %s", chart, image)
+				t.Errorf("as docs/getting-started/airgap.md installs %s, it runs %s", chart, image)
 			}
 		}
 	}
 	slices.Sort(used)
 	if diff := cmp.Diff(listed, slices.Compact(used)); diff != "" {
-		t.Errorf("docs/airgap.md lists other images than charts run (-listed +run):\n%s", diff)
+		t.Errorf("docs/getting-started/airgap.md lists other images than charts run (-listed +run):\n%s", diff)
 	}
 }

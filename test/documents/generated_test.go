@@ -22,8 +22,8 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		document, begin, end string
 		want                 string
 	}{
-		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
-		{"docs/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
+		{"docs/design/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
+		{"docs/reference/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
 	} {
 		text := read(t, table.document)
 		before, rest, ok := strings.Cut(text, table.begin)

@@ -194,7 +194,7 @@ func (p *metricPackage) texts(list []ast.Expr) []string {
 // upstreamPrefix begins the metrics that have the names and meanings of upstream's Konnectivity.
 const upstreamPrefix = "konnectivity_network_proxy_"
 
-// metricsTable returns the table of docs/metrics.md. Metrics of upstream are only named, in one row
+// metricsTable returns the table of docs/reference/metrics.md. Metrics of upstream are only named, in one row
 // for each program.
 func metricsTable(t *testing.T) string {
 	t.Helper()

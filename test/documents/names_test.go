@@ -24,7 +24,7 @@ import (
 const keyPrefix = "fleetgate.io/"
 
 // TestEveryKeyOfOursIsListed compares labels, annotations and finalizers of the code with
-// docs/api.md, in both directions.
+// docs/reference/api.md, in both directions.
 func TestEveryKeyOfOursIsListed(t *testing.T) {
 	want := map[string]bool{}
 	for _, file := range products(t) {
@@ -35,7 +35,7 @@ func TestEveryKeyOfOursIsListed(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	for _, row := range tables(read(t, "docs/api.md")) {
+	for _, row := range tables(read(t, "docs/reference/api.md")) {
 		for _, key := range inBackticks(row[0]) {
 			if strings.HasPrefix(key, keyPrefix) {
 				got[key] = true
@@ -43,11 +43,11 @@ func TestEveryKeyOfOursIsListed(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("docs/api.md lists other keys than the code has (-code +document):\n%s", diff)
+		t.Errorf("docs/reference/api.md lists other keys than the code has (-code +document):\n%s", diff)
 	}
 }
 
-// TestEveryKindIsListed compares the shipped CRDs with docs/api.md: kinds, groups and versions, the
+// TestEveryKindIsListed compares the shipped CRDs with docs/reference/api.md: kinds, groups and versions, the
 // stored one first.
 func TestEveryKindIsListed(t *testing.T) {
 	shipped, err := crds.All()
@@ -59,7 +59,7 @@ func TestEveryKindIsListed(t *testing.T) {
 		want[crd.Spec.Group+" "+crd.Spec.Names.Kind] = versionsOf(crd)
 	}
 	got := map[string]string{}
-	for _, row := range tables(section(t, read(t, "docs/api.md"), "## Kinds by CustomResourceDefinition")) {
+	for _, row := range tables(section(t, read(t, "docs/reference/api.md"), "## Kinds by CustomResourceDefinition")) {
 		const columns = 4
 		if len(row) != columns {
 			continue // It is of the table of families.
@@ -69,7 +69,7 @@ func TestEveryKindIsListed(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/api.md lists other kinds than ship (-shipped +document):\n%s", diff)
+		t.Errorf("docs/reference/api.md lists other kinds than ship (-shipped +document):\n%s", diff)
 	}
 }
 
@@ -89,7 +89,7 @@ func versionsOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return strings.Join(append([]string{stored}, others...), ", ")
 }
 
-// TestEveryMetricIsListed compares our metrics with docs/metrics.md.
+// TestEveryMetricIsListed compares our metrics with docs/reference/metrics.md.
 func TestEveryMetricIsListed(t *testing.T) {
 	metric := regexp.MustCompile(`^fleetgate_[a-z_]+$`)
 	want := map[string]bool{}
@@ -101,17 +101,17 @@ func TestEveryMetricIsListed(t *testing.T) {
 		}
 	}
 	got := map[string]bool{}
-	for _, text := range inBackticks(read(t, "docs/metrics.md")) {
+	for _, text := range inBackticks(read(t, "docs/reference/metrics.md")) {
 		if metric.MatchString(text) {
 			got[text] = true
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("docs/metrics.md lists other metrics than the code has (-code +document):\n%s", diff)
+		t.Errorf("docs/reference/metrics.md lists other metrics than the code has (-code +document):\n%s", diff)
 	}
 }
 
-// TestEveryReasonIsExplained compares condition reasons of the code with docs/reasons.md, in both
+// TestEveryReasonIsExplained compares condition reasons of the code with docs/reference/reasons.md, in both
 // directions. Reasons are constants that are named so, or an agent's for not being enrolled.
 func TestEveryReasonIsExplained(t *testing.T) {
 	constant := regexp.MustCompile(`(?m)^\t(?:[A-Za-z]*[rR]eason[A-Z]\w*|[A-Z]\w+ Reason)(?: \w+)? *= "([A-Za-z]+)"$`)
@@ -132,25 +132,25 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		t.Fatalf("The code has %d reasons, at least %d are known: this test looks for the wrong constants", len(want), least)
 	}
 	got := map[string]bool{}
-	for _, row := range tables(read(t, "docs/reasons.md")) {
+	for _, row := range tables(read(t, "docs/reference/reasons.md")) {
 		for _, reason := range inBackticks(row[0]) {
 			got[reason] = true
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
-		t.Errorf("docs/reasons.md explains other reasons than the code has (-code +document):\n%s", diff)
+		t.Errorf("docs/reference/reasons.md explains other reasons than the code has (-code +document):\n%s", diff)
 	}
 }
 
 // TestEveryProbeIsListed finds the checks that commands add to their probes.
 func TestEveryProbeIsListed(t *testing.T) {
-	probes := section(t, read(t, "docs/operations.md"), "## Probes")
+	probes := section(t, read(t, "docs/reference/operations.md"), "## Probes")
 	added, found := regexp.MustCompile(`Add(?:Readyz|Healthz)Check\("([^"]+)"|Checker\{"([^"]+)"`), 0
 	walkIn(t, "cmd", ".go", func(name, text string) {
 		for _, match := range added.FindAllStringSubmatch(text, -1) {
 			found++
 			if check := match[1] + match[2]; !strings.Contains(probes, "| `"+check+"` |") {
-				t.Errorf("%s adds the check %q, which docs/operations.md does not list", name, check)
+				t.Errorf("%s adds the check %q, which docs/reference/operations.md does not list", name, check)
 			}
 		}
 	})
@@ -183,21 +183,21 @@ func refusals(t *testing.T) []string {
 	return texts
 }
 
-// TestMessagesAreOurs fails for a message in docs/runbook.md that is not in the code.
+// TestMessagesAreOurs fails for a message in docs/how-to/runbook.md that is not in the code.
 func TestMessagesAreOurs(t *testing.T) {
 	var texts []string
 	for _, file := range products(t) {
 		texts = append(texts, textsIn(file)...)
 	}
 	all := strings.Join(append(texts, refusals(t)...), "\n")
-	rows := tables(section(t, read(t, "docs/runbook.md"), "## Messages"))
+	rows := tables(section(t, read(t, "docs/how-to/runbook.md"), "## Messages"))
 	if len(rows) == 0 {
-		t.Fatal("docs/runbook.md has no table of messages")
+		t.Fatal("docs/how-to/runbook.md has no table of messages")
 	}
 	for _, row := range rows {
 		for _, message := range inBackticks(row[0]) {
 			if !strings.Contains(all, message) {
-				t.Errorf("docs/runbook.md explains %q, which is not in the code", message)
+				t.Errorf("docs/how-to/runbook.md explains %q, which is not in the code", message)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ const commandsPage = "kubectl-fleetgate"
 // pluginPage returns the --help of the plugin's own commands. kubectl documents its own.
 func pluginPage() string {
 	var b strings.Builder
-	b.WriteString("# kubectl fleetgate\n\nMade from the help texts: go test ./test/documents -update. [plugin.md](../plugin.md) has the tasks.\n\n")
+	b.WriteString("# kubectl fleetgate\n\nMade from the help texts: go test ./test/documents -update. [plugin.md](plugin.md) has the tasks.\n\n")
 	root := app.NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	for _, group := range root.Groups() {
 		if group.ID == app.GroupOfKubectl {

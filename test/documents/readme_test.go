@@ -12,7 +12,7 @@ import (
 )
 
 // tutorial is the page with the output of make up.
-const tutorial = "docs/getting-started.md"
+const tutorial = "docs/getting-started/README.md"
 
 // TestTutorialShowsOutputOfMakeUp compares the unindented lines: steps and titles. Indented lines
 // differ between machines.

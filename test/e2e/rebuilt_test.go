@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// keptInGit is what docs/restore.md says to keep of members in Git.
+// keptInGit is what docs/how-to/restore.md says to keep of members in Git.
 func (l *launched) keptInGit(ctx context.Context) string {
 	GinkgoHelper()
 	type member struct {
@@ -54,7 +54,7 @@ func (l *launched) asAdministrator(ctx context.Context, manifest string, args ..
 	}).Should(Succeed())
 }
 
-// letAgentsRead applies the grant of docs/restore.md.
+// letAgentsRead applies the grant of docs/how-to/restore.md.
 const letAgentsRead = `
 {apiVersion: v1, kind: Namespace, metadata: {name: fleet-returning}}
 ---

@@ -249,7 +249,7 @@ func (l *launched) changeAfterBackup(ctx context.Context) {
 	}
 }
 
-// These specs follow the steps and results of docs/restore.md.
+// These specs follow the steps and results of docs/how-to/restore.md.
 var _ = Describe("Disaster recovery of a hub", Ordered, func() {
 	var l *launched
 

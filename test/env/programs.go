@@ -45,7 +45,7 @@ func Program(name string) (string, error) {
 // Kubectl returns the path of kubectl for a command: the current one, or the one that
 // FLEETGATE_KUBECTL names, with which the matrix runs suites with the oldest supported kubectl. get
 // --raw always uses the current one: before 1.36 it drops the path of the server's URL
-// (docs/access.md) and sends the request to the hub.
+// (docs/how-to/access.md) and sends the request to the hub.
 func Kubectl(arguments ...string) (string, error) {
 	if name := os.Getenv("FLEETGATE_KUBECTL"); name != "" && !slices.Contains(arguments, "--raw") {
 		return Program(name)

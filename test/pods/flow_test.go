@@ -27,7 +27,7 @@ import (
 
 // The pages whose commands are run, and whom they name.
 const (
-	installPage = "docs/install.md"
+	installPage = "docs/getting-started/install.md"
 	pageHubURL  = "https://hub.example.org:6443"
 	clientID    = "client-of-member-1"
 )

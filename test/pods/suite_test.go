@@ -3,7 +3,7 @@
 
 // Package pods_test installs the charts on a hub and a member that run real Pods: a
 // kubelet, containerd and kube-proxy of each, our own images, Services that work. The
-// commands are those of docs/install.md, and what users do with a Pod of a member is done
+// commands are those of docs/getting-started/install.md, and what users do with a Pod of a member is done
 // through the hub.
 //
 // The suite runs on a machine of its own, which machine.sh makes of namespaces and takes

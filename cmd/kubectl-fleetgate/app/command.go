@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
 )
 
-// Exit codes. docs/plugin.md documents them.
+// Exit codes. docs/reference/plugin.md documents them.
 const (
 	exitDone = 0
 	// exitFailed: the command failed, or could not find out.

@@ -38,7 +38,7 @@ func Member(name string) (Target, error) {
 }
 
 // View is the target for a view's name: that of a FleetView, or a selector as in
-// docs/fleet-view.md. If unset, it is all members.
+// docs/how-to/fleet-view.md. If unset, it is all members.
 func View(name string) (Target, error) {
 	if name == "" {
 		return Target{Name: viewv1alpha1.AllMembers, Fleet: true}, nil

@@ -76,7 +76,7 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 			"Remedy: grant the agent on member m the permission named in the message"},
 		"a co-owner":           {failing(applied, placementv1beta1.ReasonFailedToTakeOver, "it is another's"), "Remedy: check whenToTakeOver and allowCoOwnership"},
 		"a reserved namespace": {failing(applied, placementv1beta1.ReasonReserved, "this namespace is the fleet's"), "Remedy: remove Deployment shop/web from the placement"},
-		"an unknown reason":    {failing(applied, "Strange", "it is strange"), "Remedy: look up the reason in docs/reasons.md and inspect the object: kubectl fleetgate get deployment/web -n shop --member m"},
+		"an unknown reason":    {failing(applied, "Strange", "it is strange"), "Remedy: look up the reason in docs/reference/reasons.md and inspect the object: kubectl fleetgate get deployment/web -n shop --member m"},
 		"a member without heartbeat": {placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			f.Members = []clusterv1beta1.MemberCluster{silent("m")}
 		}), "placement shop on member m: not delivered: the member's agent does not report: no heartbeat since noon. Remedy: start the agent, or check the agent's log"},
@@ -211,7 +211,7 @@ func TestMember_ReasonAndRemedy(t *testing.T) {
 		}), "Remedy: check its ManagedServiceAccount"},
 		"with an outdated agent": {joined(func(f *MemberFacts) {
 			f.Member.Status.Conditions = append(f.Member.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "", "the agent is v0.1.0"))
-		}), "the agent is v0.1.0. Remedy: upgrade the agent; see docs/agents.md"},
+		}), "the agent is v0.1.0. Remedy: upgrade the agent; see docs/how-to/agents.md"},
 		"paused": {joined(func(f *MemberFacts) {
 			f.Member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
 		}), "the member is paused"},

@@ -92,7 +92,7 @@ func (f *MemberFacts) ofAgent(object string, agent *clusterv1beta1.AgentStatus) 
 }
 
 func (f *MemberFacts) noTunnel(object string, agent *clusterv1beta1.AgentStatus) Answer {
-	a := Answer{Object: object, Reason: "the member is unreachable through the hub: " + string(f.Tunnel.HealthyReason), Remedy: "see docs/tunnels.md and " + checkAgentLog}
+	a := Answer{Object: object, Reason: "the member is unreachable through the hub: " + string(f.Tunnel.HealthyReason), Remedy: "see docs/how-to/tunnels.md and " + checkAgentLog}
 	if c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTunnelConnected); c != nil && c.Status == metav1.ConditionFalse {
 		a.Reason = "the member is unreachable through the hub; its agent has no tunnel: " + c.Message
 	}
@@ -111,8 +111,8 @@ var remedyOfJoin = map[string]string{
 }
 
 const (
-	remedyOfRetained = "place the resources again, or release them with the command in the message; see docs/restore.md"
-	remedyOfHubURL   = "make the hub reachable under that URL, or start the gateway with the previous --hub-url; see docs/restore.md"
+	remedyOfRetained = "place the resources again, or release them with the command in the message; see docs/how-to/restore.md"
+	remedyOfHubURL   = "make the hub reachable under that URL, or start the gateway with the previous --hub-url; see docs/how-to/restore.md"
 )
 
 // remedyOfWarning maps condition types to remedies.
@@ -121,7 +121,7 @@ var remedyOfWarning = map[string]string{
 	clusterv1beta1.PreviousPlacementsRetained:  remedyOfRetained,
 	clusterv1beta1.ConditionHubURLReachable:    remedyOfHubURL,
 	clusterv1beta1.PreviousHubURLReachable:     remedyOfHubURL,
-	clusterv1beta1.ConditionAgentOutdated:      "upgrade the agent; see docs/agents.md",
+	clusterv1beta1.ConditionAgentOutdated:      "upgrade the agent; see docs/how-to/agents.md",
 }
 
 // absent is the answer for a name without a member: its registration may be stuck.

@@ -85,7 +85,7 @@ var byReason = map[string]string{
 }
 
 // defaultRemedy is for reasons that have no entry.
-const defaultRemedy = "look up the reason in docs/reasons.md and inspect the object: {get}"
+const defaultRemedy = "look up the reason in docs/reference/reasons.md and inspect the object: {get}"
 
 // remedyOfMessage returns the remedy for a message; empty if none matches.
 func remedyOfMessage(message string) string {

@@ -17,11 +17,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/scheduler"
 )
 
-// docs/placement.md, and pages that use its fleet, mark each example with a comment: "# simulate:" with
+// docs/how-to/placement.md, and pages that use its fleet, mark each example with a comment: "# simulate:" with
 // the members that it selects in that fleet, or "# apply".
 func TestRun_ExamplesOfDocumentation(t *testing.T) {
 	var text []byte
-	for _, page := range []string{"placement.md", "rollout.md", "eviction.md", "overrides.md", "placed-resources.md", "coming-from.md"} {
+	for _, page := range []string{"how-to/placement.md", "how-to/rollout.md", "how-to/eviction.md", "how-to/overrides.md", "reference/placed-resources.md", "getting-started/coming-from.md"} {
 		content, err := os.ReadFile("../../../docs/" + page)
 		if err != nil {
 			t.Fatal(err)

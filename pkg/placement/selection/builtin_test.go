@@ -128,7 +128,7 @@ func ofTheHub(field string) bool {
 }
 
 func TestRules_AreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/placed-resources.md")
+	page, err := os.ReadFile("../../../docs/reference/placed-resources.md")
 	if err != nil {
 		t.Fatal(err)
 	}

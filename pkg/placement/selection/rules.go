@@ -14,7 +14,7 @@ import (
 type rule struct {
 	// kinds are the kinds of the rule; none means all.
 	kinds []schema.GroupKind
-	// field is the name of the rule's fields in docs/placed-resources.md.
+	// field is the name of the rule's fields in docs/reference/placed-resources.md.
 	field string
 	cut   func(object map[string]any, by writers)
 }

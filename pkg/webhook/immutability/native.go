@@ -40,7 +40,7 @@ func notNative(ctx context.Context, hub client.Client, policy *admissionv1alpha1
 		return nil, fmt.Errorf("asking whether the gateway may write the exported policy of %s: %w", policy.Name, err)
 	}
 	if !review.Status.Allowed {
-		return fmt.Errorf("enforced by the gateway, which cannot write ValidatingAdmissionPolicy %s: rbac.nativePolicies of its chart allows that, and docs/security.md says at what price", name), nil
+		return fmt.Errorf("enforced by the gateway, which cannot write ValidatingAdmissionPolicy %s: rbac.nativePolicies of its chart allows that, and docs/reference/security.md says at what price", name), nil
 	}
 	return nil, nil
 }

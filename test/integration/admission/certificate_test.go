@@ -51,7 +51,7 @@ func callerProof(name string) (certificate, key []byte) {
 }
 
 // writeCaller writes the kubeconfig that names the API server's client certificate for webhooks, as
-// docs/admission.md describes it.
+// docs/reference/admission.md describes it.
 func writeCaller(path string, port int, caller clientcmdapi.AuthInfo) {
 	GinkgoHelper()
 	config := clientcmdapi.NewConfig()

@@ -40,7 +40,7 @@ const (
 	regional = "regional"
 	sliced   = "sliced"
 
-	// retainedAnnotation says on a member why an object stays (docs/deletion.md).
+	// retainedAnnotation says on a member why an object stays (docs/concepts/deletion.md).
 	retainedAnnotation = "fleetgate.io/retained"
 )
 

@@ -45,7 +45,7 @@ var (
 	keptWorkload = []string{"v1 ConfigMap", "v1 Service", "apps/v1 Deployment", "apps/v1 ReplicaSet", "v1 Pod"}
 )
 
-var _ = Describe("docs/migrate.md", Ordered, func() {
+var _ = Describe("docs/how-to/migrate.md", Ordered, func() {
 	m := &migration{}
 
 	BeforeAll(func(ctx SpecContext) {
@@ -92,7 +92,7 @@ var _ = Describe("docs/migrate.md", Ordered, func() {
 	})
 
 	It("shows commands that do what it says that they print, and nothing on the member is made anew", func(ctx SpecContext) {
-		page, err := transcript.Read(filepath.Join(home, "docs", "migrate.md"))
+		page, err := transcript.Read(filepath.Join(home, "docs", "how-to", "migrate.md"))
 		Expect(err).NotTo(HaveOccurred())
 		const least = 20
 		Expect(len(page.Commands)).To(BeNumerically(">", least))

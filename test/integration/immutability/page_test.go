@@ -27,7 +27,7 @@ type shown struct{ command, output string }
 // readPage returns the policy and the commands of a section.
 func readPage(section string) (policy string, steps []shown) {
 	GinkgoHelper()
-	page, err := os.ReadFile("../../../docs/admission.md")
+	page, err := os.ReadFile("../../../docs/reference/admission.md")
 	Expect(err).NotTo(HaveOccurred())
 	_, text, found := strings.Cut(string(page), "\n### "+section+"\n")
 	Expect(found).To(BeTrue(), section)
@@ -95,7 +95,7 @@ func takesEffect(ctx context.Context, policy string) {
 	}).Should(BeTrue(), enforcement)
 }
 
-var _ = Describe("docs/admission.md", Serial, func() {
+var _ = Describe("docs/reference/admission.md", Serial, func() {
 	It("shows kubectl's real output", func(ctx SpecContext) {
 		policy, steps := readPage("In ten lines, from Warn to Deny")
 		Expect(strings.Count(policy, "\n")).To(BeNumerically("<=", 10))

@@ -207,7 +207,7 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 		Expect(h.versions(ctx)).To(Equal(before))
 
 		By("adopting when all of its controllers are stopped, as documented")
-		page, err := transcript.Read(filepath.Join("..", "..", "..", "docs", "migrate-ocm.md"))
+		page, err := transcript.Read(filepath.Join("..", "..", "..", "docs", "how-to", "migrate-ocm.md"))
 		Expect(err).NotTo(HaveOccurred())
 		h.types(ctx, page, " scale ")
 		Expect(h.client.Delete(ctx, running)).To(Succeed())

@@ -18,10 +18,10 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples returns the YAML blocks of docs/manifestworks.md, in order.
+// examples returns the YAML blocks of docs/how-to/manifestworks.md, in order.
 func examples() []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworks.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "manifestworks.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
@@ -30,7 +30,7 @@ func examples() []string {
 	return all
 }
 
-var _ = Describe("The examples of docs/manifestworks.md", func() {
+var _ = Describe("The examples of docs/how-to/manifestworks.md", func() {
 	It("are applied, the first unchanged and the others as additions to it", func(ctx SpecContext) {
 		pieces := examples()
 		Expect(len(pieces)).To(BeNumerically(">=", 6))

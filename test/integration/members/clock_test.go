@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// wrong is the clock error that docs/operations.md allows.
+// wrong is the clock error that docs/reference/operations.md allows.
 const wrong = 10 * time.Minute
 
 var _ = Describe("A fleet with a clock that is wrong by ten minutes", Label("matrix"), func() {

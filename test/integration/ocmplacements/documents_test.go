@@ -17,9 +17,9 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-var _ = Describe("The examples of docs/placements-ocm.md", Serial, func() {
+var _ = Describe("The examples of docs/how-to/placements-ocm.md", Serial, func() {
 	It("have the documented results", func(ctx SpecContext) {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "placements-ocm.md"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "placements-ocm.md"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(hubClient.Create(ctx, build.Namespace("team-a"))).To(Succeed())
 		b := &bed{namespace: "prod"}

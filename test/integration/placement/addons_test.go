@@ -28,17 +28,17 @@ import (
 
 const podCIDRs = "infrastructure.fleetgate.io/pod-cidrs"
 
-// blockOf is an example of docs/addons.md, by its first line.
+// blockOf is an example of docs/how-to/addons.md, by its first line.
 func blockOf(first, holding string) string {
 	GinkgoHelper()
-	page, err := os.ReadFile("../../../docs/addons.md")
+	page, err := os.ReadFile("../../../docs/how-to/addons.md")
 	Expect(err).NotTo(HaveOccurred())
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
 		if text, ok := strings.CutPrefix(block[1], "# "+first+"\n"); ok && strings.Contains(text, holding) {
 			return text
 		}
 	}
-	Fail("docs/addons.md has no example that begins with # " + first + " and holds " + holding)
+	Fail("docs/how-to/addons.md has no example that begins with # " + first + " and holds " + holding)
 	return ""
 }
 
@@ -355,7 +355,7 @@ var _ = Describe("An add-on", func() {
 	})
 })
 
-var _ = Describe("The examples of docs/addons.md", func() {
+var _ = Describe("The examples of docs/how-to/addons.md", func() {
 	It("about rights are accepted unchanged", func(ctx SpecContext) {
 		makeNamespace(ctx, "network-system")
 		applyBlock(ctx, "kind: Role")

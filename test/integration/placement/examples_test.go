@@ -37,12 +37,12 @@ var _ = Describe("Examples", func() {
 			Expect(strict.Create(ctx, object, client.DryRunAll)).To(Succeed(), example[1])
 		}
 	},
-		Entry("on placements", "placement.md"),
-		Entry("on rollouts", "rollout.md"),
-		Entry("on evictions", "eviction.md"),
-		Entry("on overrides", "overrides.md"),
-		Entry("on placed resources", "placed-resources.md"),
-		Entry("for users of another product", "coming-from.md"),
+		Entry("on placements", "how-to/placement.md"),
+		Entry("on rollouts", "how-to/rollout.md"),
+		Entry("on evictions", "how-to/eviction.md"),
+		Entry("on overrides", "how-to/overrides.md"),
+		Entry("on placed resources", "reference/placed-resources.md"),
+		Entry("for users of another product", "getting-started/coming-from.md"),
 	)
 
 	It("of the folder are accepted unchanged, in the order of their files", func(ctx SpecContext) {

@@ -42,7 +42,7 @@ func homeOf(config *rest.Config, files map[string]string) string {
 	return home
 }
 
-var _ = Describe("docs/access.md", func() {
+var _ = Describe("docs/how-to/access.md", func() {
 	It("shows commands that print what the page says", func(ctx SpecContext) {
 		production := []string{"prod-1", "prod-2", "prod-3"}
 		for _, name := range production {
@@ -65,7 +65,7 @@ var _ = Describe("docs/access.md", func() {
 		// The placement of step 2 would deliver this. Other suites test that it does.
 		expect.Created(ctx, memberClient, bind("shop-developers-view", "view", group("shop-developers")))
 
-		shown, err := transcript.Read("../../../docs/access.md")
+		shown, err := transcript.Read("../../../docs/how-to/access.md")
 		Expect(err).NotTo(HaveOccurred())
 		files := shown.Files
 		Expect(files).To(HaveLen(2))

@@ -75,14 +75,14 @@ var _ = Describe("A registration token", func() {
 		waiting := ContainElement(And(HaveField("Type", "Ready"), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", "WaitingForApproval")))
 		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(waiting)
 
-		By("tainting it as in docs/placement.md, which does not approve it")
+		By("tainting it as in docs/how-to/placement.md, which does not approve it")
 		keys := func() (all []string) {
 			for _, taint := range getMember(ctx, name).Spec.Taints {
 				all = append(all, taint.Key)
 			}
 			return all
 		}
-		page, err := os.ReadFile("../../../docs/placement.md")
+		page, err := os.ReadFile("../../../docs/how-to/placement.md")
 		Expect(err).NotTo(HaveOccurred())
 		patches := regexp.MustCompile(`(?m)^kubectl patch membercluster member-1 (--type=\S+) -p '(.+)'$`).FindAllStringSubmatch(string(page), -1)
 		Expect(patches).To(HaveLen(2), "one that adds a taint, one that removes it")

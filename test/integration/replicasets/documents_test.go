@@ -21,11 +21,11 @@ import (
 	"fleetgate.io/fleetgate/test/expect"
 )
 
-// examples returns the YAML blocks of docs/manifestworkreplicasets.md, the first unchanged and the
+// examples returns the YAML blocks of docs/how-to/manifestworkreplicasets.md, the first unchanged and the
 // others as changes of it.
 func examples() []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "manifestworkreplicasets.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "manifestworkreplicasets.md"))
 	Expect(err).NotTo(HaveOccurred())
 	var all []string
 	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
@@ -37,7 +37,7 @@ func examples() []string {
 	return all
 }
 
-var _ = Describe("The examples of docs/manifestworkreplicasets.md", func() {
+var _ = Describe("The examples of docs/how-to/manifestworkreplicasets.md", func() {
 	It("are rolled out, the first unchanged and to the canary first", func(ctx SpecContext) {
 		pieces := examples()
 		set := &workv1alpha1.ManifestWorkReplicaSet{}

@@ -40,7 +40,7 @@ import (
 	"fleetgate.io/fleetgate/test/fleet"
 )
 
-// frontendAudience is the audience of frontends' tokens, as in docs/operations.md.
+// frontendAudience is the audience of frontends' tokens, as in docs/reference/operations.md.
 const frontendAudience = "frontends.tunnel.fleetgate.io"
 
 // The suite uses the gateway's own listeners with the tokens and RBAC of a real hub.

@@ -14,7 +14,7 @@ import (
 )
 
 // oldestTried is how many minor versions an agent can be older than the gateway: such combinations are
-// tested before each release (docs/operations.md, Versions).
+// tested before each release (docs/reference/operations.md, Versions).
 const oldestTried = 1
 
 // tellOutdated sets or removes the condition about an outdated agent.
