@@ -241,6 +241,14 @@ verify: lint $(BIN)/helm ## Check generated files, formatting, modules, document
 	@$(STEP) "Verifying alerts" sh -c 'cd hack/alerts && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test -count=1 .'
 	@$(STEP) "Verifying images" sh -c 'cd hack/images && $(GO) mod tidy -diff && $(GO) vet . && $(GO) test .'
 
+.PHONY: site
+site: ## Build the documentation as a website into .fleetgate/site, one folder for each VERSION=; needs Node.js and npm.
+	@$(STEP) "Building the website" hack/site.sh build '$(VERSION)'
+
+.PHONY: site-serve
+site-serve: ## Serve the documentation on this machine, with live reload; needs Node.js and npm.
+	@hack/site.sh serve '$(VERSION)'
+
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities in what gateway and agent call, where the database of govulncheck can be reached.
 	@$(GO) run ./hack/vulncheck $(TOOL) govulncheck ./cmd/...
