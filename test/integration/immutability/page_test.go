@@ -27,11 +27,11 @@ type shown struct{ command, output string }
 // readPage returns the policy and the commands of a section.
 func readPage(section string) (policy string, steps []shown) {
 	GinkgoHelper()
-	page, err := os.ReadFile("../../../docs/reference/admission.md")
+	page, err := os.ReadFile("../../../docs/how-to/policies.md")
 	Expect(err).NotTo(HaveOccurred())
-	_, text, found := strings.Cut(string(page), "\n### "+section+"\n")
+	_, text, found := strings.Cut(string(page), "\n## "+section+"\n")
 	Expect(found).To(BeTrue(), section)
-	text, _, _ = strings.Cut(text, "\n### ")
+	text, _, _ = strings.Cut(text, "\n## ")
 	for _, block := range regexp.MustCompile("(?s)```(yaml)?\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		if block[1] == "yaml" {
 			policy = block[2]
@@ -95,9 +95,9 @@ func takesEffect(ctx context.Context, policy string) {
 	}).Should(BeTrue(), enforcement)
 }
 
-var _ = Describe("docs/reference/admission.md", Serial, func() {
+var _ = Describe("docs/how-to/policies.md", Serial, func() {
 	It("shows kubectl's real output", func(ctx SpecContext) {
-		policy, steps := readPage("In ten lines, from Warn to Deny")
+		policy, steps := readPage("Introduce a policy: Warn, then Deny")
 		Expect(strings.Count(policy, "\n")).To(BeNumerically("<=", 10))
 		Expect(steps).To(HaveLen(6))
 		user := newShell(policy)
