@@ -164,7 +164,8 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // decode only the type that they asked for. Of a refusal with a Status they show "unknown" or a
 // sentence of their own, but they show plain text as it is.
 func inText(request *Request, err error) bool {
-	return apierrors.IsForbidden(err) && isDiscovery(request) || apierrors.ReasonForError(err) == reasonAway
+	noAnswer := responsewriters.ErrorToAPIStatus(err).Code == http.StatusBadGateway
+	return isDiscovery(request) && (apierrors.IsForbidden(err) || noAnswer) || apierrors.ReasonForError(err) == reasonAway
 }
 
 func isDiscovery(request *Request) bool {
