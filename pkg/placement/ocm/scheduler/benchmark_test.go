@@ -15,7 +15,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 )
 
-// One decision, from the roster's content to the desired slices, for ten clusters out of many,
+// One decision, from the cache to the desired slices, for ten clusters out of many,
 // without reads or writes of a hub.
 func BenchmarkOcmplacement(b *testing.B) {
 	byExpression := func(spec *ocmclusterv1beta1.PlacementSpec) {
@@ -29,7 +29,7 @@ func BenchmarkOcmplacement(b *testing.B) {
 		spec     func(*ocmclusterv1beta1.PlacementSpec)
 	}{{"1000", 1000, plain}, {"1000-cel", 1000, byExpression}, {"10000", 10000, plain}} {
 		b.Run(bench.name, func(b *testing.B) {
-			r, tally := rosterOf(), newTally()
+			r, decisions := cacheOf(), newDecisionIndex()
 			for i := range bench.clusters {
 				r.setCluster(managed(fmt.Sprintf("cluster%05d", i), func(c *clusterv1.ManagedCluster) {
 					c.Status.ClusterClaims = []clusterv1.ManagedClusterClaim{{Name: "region", Value: []string{"eu", "us"}[i%2]}}
@@ -38,10 +38,10 @@ func BenchmarkOcmplacement(b *testing.B) {
 			}
 			ten := int32(10)
 			placement := placed(func(spec *ocmclusterv1beta1.PlacementSpec) { spec.NumberOfClusters = &ten; bench.spec(spec) })
-			w := wished(b, placement)
+			w := mustParse(b, placement)
 			for b.Loop() {
 				from := r.availableTo("team", w)
-				counts, most := tally.others(types.NamespacedName{})
+				counts, most := decisions.others(types.NamespacedName{})
 				for i := range from.clusters {
 					from.clusters[i].Decided = counts(from.clusters[i].Name)
 				}

@@ -62,59 +62,59 @@ func differing(a, b map[string]string) []string {
 }
 
 // concerns is true if a Placement reads anything of the change.
-func (c *change) concerns(w *wish) bool {
+func (c *change) concerns(p *parsedPlacement) bool {
 	if c.all || c.taints {
 		return true
 	}
-	if c.resources && w.looks.resources || w.looks.labels.HasAny(c.labels...) || w.looks.claims.HasAny(c.claims...) {
+	if c.resources && p.reads.resources || p.reads.labels.HasAny(c.labels...) || p.reads.claims.HasAny(c.claims...) {
 		return true
 	}
-	if w.looks.cel.Nothing() {
+	if p.reads.cel.IsEmpty() {
 		return false
 	}
 	c.was.source.read()
 	c.is.source.read()
-	return w.looks.cel.Differ(c.was.source.fields, c.is.source.fields)
+	return p.reads.cel.Differ(c.was.source.fields, c.is.source.fields)
 }
 
 // concernedBy are the Placements to decide again because of a cluster.
-func (r *roster) concernedBy(was, is *entry) []types.NamespacedName {
+func (r *clusterCache) concernedBy(was, is *entry) []types.NamespacedName {
 	c := changeOf(was, is)
 	// Only labels decide which sets a cluster is in.
 	moves := c.all || len(c.labels) > 0
-	return r.whose(func(w *wish) bool { return moves || c.concerns(w) }, func(w *wish, selectors []labels.Selector) bool {
+	return r.whose(func(p *parsedPlacement) bool { return moves || c.concerns(p) }, func(p *parsedPlacement, selectors []labels.Selector) bool {
 		before, after := isIn(was, selectors), isIn(is, selectors)
-		return before != after || before && c.concerns(w)
+		return before != after || before && c.concerns(p)
 	})
 }
 
 // concernedBySheet are those to decide again because of scores of a cluster. An extended validity
 // concerns none.
-func (r *roster) concernedBySheet(cluster, name string, was, is framework.ScoreSheet, now time.Time) []types.NamespacedName {
+func (r *clusterCache) concernedBySheet(cluster, name string, was, is framework.ScoreSheet, now time.Time) []types.NamespacedName {
 	ends := was.Valid(now) != is.Valid(now) || !is.Until.IsZero() && is.Until.After(now) && (was.Until.IsZero() || is.Until.Before(was.Until))
 	// For an expression, an empty sheet differs from no sheet.
 	comes := (was.Values == nil) != (is.Values == nil)
-	differs := func(w *wish) bool {
-		looked := sets.List(w.looks.scores[name])
+	differs := func(p *parsedPlacement) bool {
+		looked := sets.List(p.reads.scores[name])
 		return len(looked) > 0 && ends || slices.ContainsFunc(looked, func(score string) bool { return was.Values[score] != is.Values[score] }) ||
-			w.looks.cel.At(name) && (!maps.Equal(was.Values, is.Values) || comes)
+			p.reads.cel.ReadsScores(name) && (!maps.Equal(was.Values, is.Values) || comes)
 	}
-	return r.whose(differs, func(_ *wish, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })
+	return r.whose(differs, func(_ *parsedPlacement, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })
 }
 
 // concernedBySet are the Placements that choose from a set. It includes those that can choose from
 // none, because they report whether that is because none is bound. If namespace is not empty, only
 // its Placements count.
-func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
+func (r *clusterCache) concernedBySet(set, namespace string) []types.NamespacedName {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var keys []types.NamespacedName
-	for in, wishes := range r.wishes {
+	for in, placements := range r.placements {
 		if namespace != "" && in != namespace || namespace == "" && !r.bound[in].Has(set) {
 			continue
 		}
-		for name, w := range wishes {
-			if w.names(set) || !r.hasEligible(in, w) {
+		for name, p := range placements {
+			if p.names(set) || !r.hasEligible(in, p) {
 				keys = append(keys, types.NamespacedName{Namespace: in, Name: name})
 			}
 		}
@@ -124,19 +124,19 @@ func (r *roster) concernedBySet(set, namespace string) []types.NamespacedName {
 
 // whose are the Placements that may be concerned, and are, given the clusters that they choose
 // from.
-func (r *roster) whose(may func(w *wish) bool, are func(w *wish, selectors []labels.Selector) bool) []types.NamespacedName {
+func (r *clusterCache) whose(may func(p *parsedPlacement) bool, are func(p *parsedPlacement, selectors []labels.Selector) bool) []types.NamespacedName {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	var keys []types.NamespacedName
-	for namespace, wishes := range r.wishes {
+	for namespace, placements := range r.placements {
 		if r.bound[namespace].Len() == 0 {
 			continue
 		}
-		for name, w := range wishes {
-			if !may(w) {
+		for name, p := range placements {
+			if !may(p) {
 				continue
 			}
-			if _, _, selectors := r.eligible(namespace, w); are(w, selectors) {
+			if _, _, selectors := r.eligible(namespace, p); are(p, selectors) {
 				keys = append(keys, types.NamespacedName{Namespace: namespace, Name: name})
 			}
 		}

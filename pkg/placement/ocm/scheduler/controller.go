@@ -45,10 +45,10 @@ type Reconciler struct {
 	// Metrics registers the metrics. If nil, there are none.
 	Metrics prometheus.Registerer
 
-	metrics  *metrics
-	roster   *roster
-	tally    *tally
-	compiler *clustercel.Compiler
+	metrics   *metrics
+	cache     *clusterCache
+	decisions *decisionIndex
+	compiler  *clustercel.Compiler
 	// deciding is held during a decision that the next one must see, so that several workers
 	// balance like one.
 	deciding sync.Mutex
@@ -69,18 +69,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reading Placement %s: %w", key, err)
 	}
 	if placement.DeletionTimestamp != nil || isDisabled(placement) {
-		r.roster.setWish(key, nil)
+		r.cache.setParsed(key, nil)
 		return ctrl.Result{}, nil
 	}
 	existing, err := r.existing(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	w := r.roster.wishOf(key)
+	w := r.cache.parsedOf(key)
 	if w == nil || w.generation != placement.Generation || w.uid != placement.UID {
-		w = newWish(placement, r.compiler)
+		w = parsePlacement(placement, r.compiler)
 		w.watch = &stopwatch{clock: r.Clock, metrics: r.metrics}
-		r.roster.setWish(key, w)
+		r.cache.setParsed(key, w)
 	}
 	began := r.Clock.Now()
 	o := r.decide(placement, w, existing)
@@ -105,12 +105,12 @@ func isDisabled(placement *ocmclusterv1beta1.Placement) bool {
 }
 
 // decide decides, and counts the result for other Placements before it is written.
-func (r *Reconciler) decide(placement *ocmclusterv1beta1.Placement, w *wish, existing []*ocmclusterv1beta1.PlacementDecision) *outcome {
+func (r *Reconciler) decide(placement *ocmclusterv1beta1.Placement, w *parsedPlacement, existing []*ocmclusterv1beta1.PlacementDecision) *result {
 	key := client.ObjectKeyFromObject(placement)
-	from := r.roster.availableTo(key.Namespace, w)
+	from := r.cache.availableTo(key.Namespace, w)
 	r.deciding.Lock()
 	defer r.deciding.Unlock()
-	counts, most := r.tally.others(key)
+	counts, most := r.decisions.others(key)
 	for i := range from.clusters {
 		from.clusters[i].Decided = counts(from.clusters[i].Name)
 	}
@@ -122,7 +122,7 @@ func (r *Reconciler) decide(placement *ocmclusterv1beta1.Placement, w *wish, exi
 // existing are a Placement's decisions, sorted by number.
 func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]*ocmclusterv1beta1.PlacementDecision, error) {
 	var all []*ocmclusterv1beta1.PlacementDecision
-	for _, name := range r.tally.objectsOf(key) {
+	for _, name := range r.decisions.objectsOf(key) {
 		decision := &ocmclusterv1beta1.PlacementDecision{}
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, decision)
 		if apierrors.IsNotFound(err) {
@@ -145,7 +145,7 @@ func (r *Reconciler) until(again time.Time) time.Duration {
 }
 
 func (r *Reconciler) forget(key types.NamespacedName) {
-	r.roster.setWish(key, nil)
+	r.cache.setParsed(key, nil)
 	r.forgetStatus(key)
 }
 

@@ -82,10 +82,10 @@ func (r *refused) Error() string { return r.text }
 
 // ServeHTTP answers a GET about an existing Placement, or a POST about one that does not exist.
 func (d *Debugger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	answer, err := d.answer(r)
+	response, err := d.response(r)
 	code := http.StatusOK
 	if err != nil {
-		code, answer = http.StatusInternalServerError, &debugged{Error: err.Error()}
+		code, response = http.StatusInternalServerError, &debugged{Error: err.Error()}
 		if known := new(refused); errors.As(err, &known) {
 			code = known.code
 		}
@@ -93,10 +93,10 @@ func (d *Debugger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(answer) // A caller that has disconnected needs no response.
+	_ = json.NewEncoder(w).Encode(response) // A caller that has disconnected needs no response.
 }
 
-func (d *Debugger) answer(r *http.Request) (*debugged, error) {
+func (d *Debugger) response(r *http.Request) (*debugged, error) {
 	namespace, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, DebugPath), "/")
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	switch {
@@ -169,16 +169,16 @@ func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	if err != nil {
 		return nil, err
 	}
-	answer := &debugged{Placement: &ocmclusterv1beta1.Placement{TypeMeta: placement.TypeMeta, Spec: placement.Spec}}
-	answer.Placement.ObjectMeta = metav1.ObjectMeta{
+	response := &debugged{Placement: &ocmclusterv1beta1.Placement{TypeMeta: placement.TypeMeta, Spec: placement.Spec}}
+	response.Placement.ObjectMeta = metav1.ObjectMeta{
 		Namespace: placement.Namespace, Name: placement.Name, Labels: placement.Labels, Annotations: placement.Annotations,
 	}
 	if why.Misconfigured.Status == metav1.ConditionTrue {
-		answer.Error = why.Misconfigured.Message
-		return answer, nil
+		response.Error = why.Misconfigured.Message
+		return response, nil
 	}
 	for i := range why.Rules {
-		answer.Filters = append(answer.Filters, debuggedFilter{Name: strings.Join(why.Rules[:i+1], ","), Clusters: append([]string{}, why.Passing(i)...)})
+		response.Filters = append(response.Filters, debuggedFilter{Name: strings.Join(why.Rules[:i+1], ","), Clusters: append([]string{}, why.Passing(i)...)})
 	}
 	for i, weighted := range why.Scorers {
 		scores := map[string]int64{}
@@ -187,14 +187,14 @@ func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Pla
 				scores[place.Cluster.Name] = place.Parts[i]
 			}
 		}
-		answer.Scorers = append(answer.Scorers, debuggedScorer{Name: weighted.Scorer.Name(), Weight: weighted.Weight, Scores: scores})
+		response.Scorers = append(response.Scorers, debuggedScorer{Name: weighted.Scorer.Name(), Weight: weighted.Weight, Scores: scores})
 	}
 	for _, places := range [][]framework.Place{why.Picked, why.Outscored} {
 		for _, place := range places {
-			answer.Aggregated = append(answer.Aggregated, debuggedScore{Cluster: place.Cluster.Name, Score: place.Score})
+			response.Aggregated = append(response.Aggregated, debuggedScore{Cluster: place.Cluster.Name, Score: place.Score})
 		}
 	}
-	return answer, nil
+	return response, nil
 }
 
 // world reads everything that decisions in a namespace depend on.

@@ -27,9 +27,9 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 )
 
-// asked returns the code and the body of a debugger's response. Its hub has three clusters, one of
+// request returns the code and the body of a debugger's response. Its hub has three clusters, one of
 // them tainted, of which Placement p takes one; only user u has permission.
-func asked(t *testing.T, method, path, name, body string) (int, string) {
+func request(t *testing.T, method, path, name, body string) (int, string) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, clusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, clusterv1beta2.AddToScheme} {
@@ -51,9 +51,9 @@ func asked(t *testing.T, method, path, name, body string) (int, string) {
 	})
 	d := &Debugger{Reader: client.Reader(there), Clock: testingclock.NewFakePassiveClock(noon), May: may, User: apirequest.UserFrom}
 	request := httptest.NewRequest(method, path, strings.NewReader(body))
-	answer := httptest.NewRecorder()
-	d.ServeHTTP(answer, request.WithContext(apirequest.WithUser(request.Context(), &user.DefaultInfo{Name: name})))
-	return answer.Code, answer.Body.String()
+	response := httptest.NewRecorder()
+	d.ServeHTTP(response, request.WithContext(apirequest.WithUser(request.Context(), &user.DefaultInfo{Name: name})))
+	return response.Code, response.Body.String()
 }
 
 func TestDebugger_ExplainsDecision(t *testing.T) {
@@ -67,7 +67,7 @@ func TestDebugger_ExplainsDecision(t *testing.T) {
 	}
 	for name, ask := range map[string][3]string{"there": {http.MethodGet, DebugPath + "team/p", ""}, "sent": {http.MethodPost, DebugPath, string(of)}} {
 		t.Run(name, func(t *testing.T) {
-			code, body := asked(t, ask[0], ask[1], "u", ask[2])
+			code, body := request(t, ask[0], ask[1], "u", ask[2])
 			var got debugged
 			if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK {
 				t.Fatalf("%v: %d %s", err, code, body)
@@ -100,7 +100,7 @@ func TestDebugger_RefusesOtherRequests(t *testing.T) {
 		"what cannot be carried out":  {"POST", "", "u", `{"metadata": {"namespace": "team", "name": "p"}, "spec": {"tolerations": [{"value": "x"}]}}`, 200, "TaintToleration:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, body := asked(t, c.method, DebugPath+c.path, c.user, c.body)
+			code, body := request(t, c.method, DebugPath+c.path, c.user, c.body)
 			var got debugged
 			if err := json.Unmarshal([]byte(body), &got); err != nil || code != c.code || !strings.Contains(got.Error, c.message) {
 				t.Errorf("%v: got %d %s", err, code, body)

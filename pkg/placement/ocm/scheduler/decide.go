@@ -21,9 +21,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
-// outcome is the result of one decision.
-type outcome struct {
-	wish   *wish
+// result is the result of one decision.
+type result struct {
+	parsed *parsedPlacement
 	policy framework.Policy
 	fleet  framework.Fleet
 	ranked framework.Ranked
@@ -61,33 +61,33 @@ func (s *slice) clusters() []string {
 }
 
 // decide decides for a Placement with these existing decisions, from the available clusters.
-func decide(placement *ocmclusterv1beta1.Placement, w *wish, from available, mostDecided int, now time.Time, existing []*ocmclusterv1beta1.PlacementDecision) *outcome {
-	o := &outcome{wish: w, policy: w.policy, fleet: framework.Fleet{Now: now, Clusters: from.clusters, MostDecided: mostDecided}, available: from}
-	o.policy.Held = sets.New[string]()
+func decide(placement *ocmclusterv1beta1.Placement, p *parsedPlacement, from available, mostDecided int, now time.Time, existing []*ocmclusterv1beta1.PlacementDecision) *result {
+	r := &result{parsed: p, policy: p.policy, fleet: framework.Fleet{Now: now, Clusters: from.clusters, MostDecided: mostDecided}, available: from}
+	r.policy.Held = sets.New[string]()
 	for _, decision := range existing {
-		o.policy.Held.Insert(clustersOf(decision)...)
+		r.policy.Held.Insert(clustersOf(decision)...)
 	}
 	groups := []group{{}}
-	if w.wrong == "" {
-		o.rank()
-		o.again = o.ranked.Until
-		groups = w.grouping.cut(o.ranked.Picked)
+	if p.wrong == "" {
+		r.rank()
+		r.again = r.ranked.Until
+		groups = p.grouping.cut(r.ranked.Picked)
 	}
-	o.cut(placement, groups, existing)
-	o.limitRate(placement, existing)
-	return o
+	r.cut(placement, groups, existing)
+	r.limitRate(placement, existing)
+	return r
 }
 
 // rank ranks until the result is stable. A cluster that only its holders may keep no longer counts
 // once it is lost, and the next decision would find that.
-func (o *outcome) rank() {
+func (r *result) rank() {
 	ranking := plugins.Ranking()
-	ranking.Finished = o.wish.watch.begin()
-	defer o.wish.watch.end()
+	ranking.Finished = r.parsed.watch.begin()
+	defer r.parsed.watch.end()
 	for {
-		// It fails only for policies that a wish does not have.
-		o.ranked, _ = ranking.Rank(&o.policy, &o.fleet, o.wish.scorers)
-		if !o.loses() {
+		// It fails only for kinds of policy that parsePlacement never sets.
+		r.ranked, _ = ranking.Rank(&r.policy, &r.fleet, r.parsed.scorers)
+		if !r.loses() {
 			return
 		}
 	}
@@ -95,24 +95,24 @@ func (o *outcome) rank() {
 
 // loses removes the clusters that were not picked from those that the Placement has, if a rule
 // depends on that, and reports whether it did. The number only falls.
-func (o *outcome) loses() bool {
-	lost := o.policy.Held.Clone()
-	for i := range o.ranked.Picked {
-		lost.Delete(o.ranked.Picked[i].Cluster.Name)
+func (r *result) loses() bool {
+	lost := r.policy.Held.Clone()
+	for i := range r.ranked.Picked {
+		lost.Delete(r.ranked.Picked[i].Cluster.Name)
 	}
 	differs := false
-	for i := range o.fleet.Clusters {
-		cluster := &o.fleet.Clusters[i]
+	for i := range r.fleet.Clusters {
+		cluster := &r.fleet.Clusters[i]
 		differs = differs || lost.Has(cluster.Name) && untolerated.LeavesHolders(cluster)
 	}
 	if differs {
-		o.policy.Held = o.policy.Held.Difference(lost)
+		r.policy.Held = r.policy.Held.Difference(lost)
 	}
 	return differs
 }
 
 // cut divides groups into slices.
-func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, existing []*ocmclusterv1beta1.PlacementDecision) {
+func (r *result) cut(placement *ocmclusterv1beta1.Placement, groups []group, existing []*ocmclusterv1beta1.PlacementDecision) {
 	before := map[string][][]string{}
 	for _, decision := range existing {
 		index := decision.Labels[ocmclusterv1beta1.DecisionGroupIndexLabel]
@@ -120,50 +120,50 @@ func (o *outcome) cut(placement *ocmclusterv1beta1.Placement, groups []group, ex
 	}
 	for index, g := range groups {
 		status := ocmclusterv1beta1.DecisionGroupStatus{DecisionGroupIndex: int32(index), DecisionGroupName: g.name, ClustersCount: int32(len(g.places))}
-		for _, places := range slicesOf(g.places, before[strconv.Itoa(index)], o.wish.byScore) {
-			s := slice{name: sliceName(placement.Name, len(o.slices)+1), group: g.name, index: index, decisions: []ocmclusterv1beta1.ClusterDecision{}}
+		for _, places := range slicesOf(g.places, before[strconv.Itoa(index)], r.parsed.byScore) {
+			s := slice{name: sliceName(placement.Name, len(r.slices)+1), group: g.name, index: index, decisions: []ocmclusterv1beta1.ClusterDecision{}}
 			for _, place := range places {
 				decision := ocmclusterv1beta1.ClusterDecision{ClusterName: place.Cluster.Name}
-				if o.wish.byScore {
+				if r.parsed.byScore {
 					decision.Score = &place.Score
 				}
 				s.decisions = append(s.decisions, decision)
 			}
-			o.slices, status.Decisions = append(o.slices, s), append(status.Decisions, s.name)
+			r.slices, status.Decisions = append(r.slices, s), append(status.Decisions, s.name)
 		}
-		o.groups = append(o.groups, status)
+		r.groups = append(r.groups, status)
 	}
 }
 
 // limitRate keeps decisions where only scores have changed, until the rate limit allows an update.
-func (o *outcome) limitRate(placement *ocmclusterv1beta1.Placement, existing []*ocmclusterv1beta1.PlacementDecision) {
-	if !o.wish.byScore {
+func (r *result) limitRate(placement *ocmclusterv1beta1.Placement, existing []*ocmclusterv1beta1.PlacementDecision) {
+	if !r.parsed.byScore {
 		return
 	}
-	o.scored = true
+	r.scored = true
 	last := placement.Status.LastScoreUpdateTime
-	if last == nil || len(existing) != len(o.slices) || !decidedFor(placement) {
+	if last == nil || len(existing) != len(r.slices) || !decidedFor(placement) {
 		return
 	}
 	same, scores := true, true
-	kept := make([][]ocmclusterv1beta1.ClusterDecision, len(o.slices))
-	for i := range o.slices {
-		is, was := &o.slices[i], existing[i]
+	kept := make([][]ocmclusterv1beta1.ClusterDecision, len(r.slices))
+	for i := range r.slices {
+		is, was := &r.slices[i], existing[i]
 		same = same && is.name == was.Name && sets.New(is.clusters()...).Equal(sets.New(clustersOf(was)...))
 		scores = scores && slices.EqualFunc(is.decisions, was.Status.Decisions, sameDecision)
 		kept[i] = was.Status.Decisions
 	}
-	next := last.Add(o.wish.rateLimit)
-	if !same || scores || !o.fleet.Now.Before(next) {
-		o.scored = !scores
+	next := last.Add(r.parsed.rateLimit)
+	if !same || scores || !r.fleet.Now.Before(next) {
+		r.scored = !scores
 		return
 	}
-	for i := range o.slices {
-		o.slices[i].decisions = kept[i]
+	for i := range r.slices {
+		r.slices[i].decisions = kept[i]
 	}
-	o.scored = false
-	if o.again.IsZero() || next.Before(o.again) {
-		o.again = next
+	r.scored = false
+	if r.again.IsZero() || next.Before(r.again) {
+		r.again = next
 	}
 }
 
@@ -178,53 +178,53 @@ func sameDecision(a, b ocmclusterv1beta1.ClusterDecision) bool {
 
 // satisfied is the condition, in upstream's words, of whether there are as many clusters as wanted,
 // and the reason.
-func (o *outcome) satisfied() metav1.Condition {
+func (r *result) satisfied() metav1.Condition {
 	c := metav1.Condition{Type: ocmclusterv1beta1.ConditionSatisfied, Status: metav1.ConditionFalse}
 	switch {
-	case o.bound == 0:
+	case r.bound == 0:
 		c.Reason, c.Message = ocmclusterv1beta1.ReasonNoManagedClusterSetBindings, "No valid ManagedClusterSetBindings found in placement namespace"
-	case len(o.eligible) == 0:
+	case len(r.eligible) == 0:
 		c.Reason = ocmclusterv1beta1.ReasonNoIntersection
-		c.Message = fmt.Sprintf("None of ManagedClusterSets [%s] is bound to placement namespace", strings.Join(o.wish.sets, ","))
-	case len(o.clusters) == 0:
+		c.Message = fmt.Sprintf("None of ManagedClusterSets [%s] is bound to placement namespace", strings.Join(r.parsed.sets, ","))
+	case len(r.clusters) == 0:
 		c.Reason = ocmclusterv1beta1.ReasonAllManagedClusterSetsEmpty
-		c.Message = fmt.Sprintf("All ManagedClusterSets [%s] have no member ManagedCluster", strings.Join(o.eligible, ","))
-	case len(o.ranked.Picked) == 0:
-		c.Reason, c.Message = ocmclusterv1beta1.ReasonNoManagedClusterMatched, "No ManagedCluster matches any of the cluster predicate"+o.why()
-	case o.ranked.Missing == 0:
+		c.Message = fmt.Sprintf("All ManagedClusterSets [%s] have no member ManagedCluster", strings.Join(r.eligible, ","))
+	case len(r.ranked.Picked) == 0:
+		c.Reason, c.Message = ocmclusterv1beta1.ReasonNoManagedClusterMatched, "No ManagedCluster matches any of the cluster predicate"+r.why()
+	case r.ranked.Missing == 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ocmclusterv1beta1.ReasonAllDecisionsScheduled, "All cluster decisions scheduled"
 	default:
-		c.Reason, c.Message = ocmclusterv1beta1.ReasonNotAllDecisionsScheduled, fmt.Sprintf("%d cluster decisions unscheduled", o.ranked.Missing)+o.why()
+		c.Reason, c.Message = ocmclusterv1beta1.ReasonNotAllDecisionsScheduled, fmt.Sprintf("%d cluster decisions unscheduled", r.ranked.Missing)+r.why()
 	}
 	return c
 }
 
 // why summarizes why the other clusters were not picked.
-func (o *outcome) why() string {
-	if o.wish.wrong != "" {
+func (r *result) why() string {
+	if r.parsed.wrong != "" {
 		return ""
 	}
-	return ": " + plugins.Ranking().Diagnose(&o.policy, &o.fleet, &o.ranked).String()
+	return ": " + plugins.Ranking().Diagnose(&r.policy, &r.fleet, &r.ranked).String()
 }
 
-func (o *outcome) misconfigured() metav1.Condition {
-	if o.wish.wrong != "" {
-		return metav1.Condition{Type: ocmclusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionTrue, Reason: ocmclusterv1beta1.ReasonMisconfigured, Message: o.wish.wrong}
+func (r *result) misconfigured() metav1.Condition {
+	if r.parsed.wrong != "" {
+		return metav1.Condition{Type: ocmclusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionTrue, Reason: ocmclusterv1beta1.ReasonMisconfigured, Message: r.parsed.wrong}
 	}
 	return metav1.Condition{Type: ocmclusterv1beta1.ConditionMisconfigured, Status: metav1.ConditionFalse, Reason: ocmclusterv1beta1.ReasonSucceedconfigured,
 		Message: "Placement configurations check pass"}
 }
 
 // status is the Placement's status after the decision.
-func (o *outcome) status(placement *ocmclusterv1beta1.Placement, now time.Time) ocmclusterv1beta1.PlacementStatus {
+func (r *result) status(placement *ocmclusterv1beta1.Placement, now time.Time) ocmclusterv1beta1.PlacementStatus {
 	status := *placement.Status.DeepCopy()
-	status.NumberOfSelectedClusters = int32(len(o.ranked.Picked))
-	status.DecisionGroups = o.groups
-	if o.scored {
+	status.NumberOfSelectedClusters = int32(len(r.ranked.Picked))
+	status.DecisionGroups = r.groups
+	if r.scored {
 		status.LastScoreUpdateTime = &metav1.Time{Time: now.Truncate(time.Second)}
 	}
 	// In this order, because some readers read only the first.
-	conditions := []metav1.Condition{o.misconfigured(), o.satisfied()}
+	conditions := []metav1.Condition{r.misconfigured(), r.satisfied()}
 	for i := range conditions {
 		c := &conditions[i]
 		c.ObservedGeneration, c.LastTransitionTime = placement.Generation, metav1.NewTime(now.Truncate(time.Second))

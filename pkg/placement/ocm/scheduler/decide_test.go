@@ -33,9 +33,9 @@ func managed(name string, change func(*clusterv1.ManagedCluster)) *clusterv1.Man
 	return object
 }
 
-// rosterOf has one set of all these clusters, bound to namespace team.
-func rosterOf(clusters ...*clusterv1.ManagedCluster) *roster {
-	r := newRoster()
+// cacheOf has one set of all these clusters, bound to namespace team.
+func cacheOf(clusters ...*clusterv1.ManagedCluster) *clusterCache {
+	r := newClusterCache()
 	r.setSet("set", &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "set"}})
 	r.setBinding("team", "set", true)
 	for _, cluster := range clusters {
@@ -52,21 +52,21 @@ func placed(change func(*ocmclusterv1beta1.PlacementSpec)) *ocmclusterv1beta1.Pl
 	return placement
 }
 
-func wished(t testing.TB, placement *ocmclusterv1beta1.Placement) *wish {
+func mustParse(t testing.TB, placement *ocmclusterv1beta1.Placement) *parsedPlacement {
 	t.Helper()
 	compiler, err := clustercel.NewCompiler()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWish(placement, compiler)
+	w := parsePlacement(placement, compiler)
 	if w.wrong != "" {
 		t.Fatal(w.wrong)
 	}
 	return w
 }
 
-// decisionsOf are the PlacementDecisions of an outcome.
-func decisionsOf(o *outcome) []*ocmclusterv1beta1.PlacementDecision {
+// decisionsOf are the PlacementDecisions of a result.
+func decisionsOf(o *result) []*ocmclusterv1beta1.PlacementDecision {
 	var all []*ocmclusterv1beta1.PlacementDecision
 	for i := range o.slices {
 		s := &o.slices[i]
@@ -105,18 +105,18 @@ func TestDecide_MovesWhenTolerationEnds(t *testing.T) {
 		spec.Tolerations = []ocmclusterv1beta1.Toleration{{Key: clusterv1.TaintUnreachable, Operator: ocmclusterv1beta1.OperatorExists, TolerationSeconds: &seconds}}
 	})
 	scoring := placed(func(spec *ocmclusterv1beta1.PlacementSpec) { one(spec); byUsage(spec) })
-	scored := rosterOf(managed("c1", nil), managed("c2", nil))
+	scored := cacheOf(managed("c1", nil), managed("c2", nil))
 	scored.setSheet("c1", "usage", sheet("c1", -5, &until))
 	for name, tc := range map[string]struct {
-		roster      *roster
+		cache       *clusterCache
 		placement   *ocmclusterv1beta1.Placement
 		first, then string
 	}{
-		"a toleration": {rosterOf(tainted, managed("c2", nil)), tolerating, "c1", "c2"},
+		"a toleration": {cacheOf(tainted, managed("c2", nil)), tolerating, "c1", "c2"},
 		"a score":      {scored, scoring, "c2", "c1"},
 	} {
-		w := wished(t, tc.placement)
-		existing := decisionsOf(decide(tc.placement, w, tc.roster.availableTo("team", w), 0, noon, nil))
+		w := mustParse(t, tc.placement)
+		existing := decisionsOf(decide(tc.placement, w, tc.cache.availableTo("team", w), 0, noon, nil))
 		if got := clustersOf(existing[0]); !slices.Equal(got, []string{tc.first}) {
 			t.Fatalf("%s: %v at first, want %s", name, got, tc.first)
 		}
@@ -125,7 +125,7 @@ func TestDecide_MovesWhenTolerationEnds(t *testing.T) {
 			want  string
 			again bool
 		}{{299, tc.first, true}, {300, tc.then, false}, {301, tc.then, false}} {
-			o := decide(tc.placement, w, tc.roster.availableTo("team", w), 0, noon.Add(time.Duration(step.after)*time.Second), existing)
+			o := decide(tc.placement, w, tc.cache.availableTo("team", w), 0, noon.Add(time.Duration(step.after)*time.Second), existing)
 			if got := o.slices[0].clusters(); !slices.Equal(got, []string{step.want}) {
 				t.Errorf("%s: after %d s %v, want %s", name, step.after, got, step.want)
 			}
@@ -145,7 +145,7 @@ func TestDecide_LimitsRateOfScoreUpdates(t *testing.T) {
 		byUsage(spec)
 		spec.SortBy, spec.ScoreRateLimit = ocmclusterv1beta1.SortByScore, "1m"
 	})
-	w, r := wished(t, placement), rosterOf(managed("c1", nil), managed("c2", nil))
+	w, r := mustParse(t, placement), cacheOf(managed("c1", nil), managed("c2", nil))
 	r.setSheet("c1", "usage", sheet("c1", 5, nil))
 	first := decide(placement, w, r.availableTo("team", w), 0, noon, nil)
 	placement.Status = first.status(placement, noon)
@@ -179,7 +179,7 @@ func TestConcernedBy_FindsPlacementsOfAChange(t *testing.T) {
 			change(&spec.Predicates[0].RequiredClusterSelector)
 		}
 	}
-	wishes := map[string]func(*ocmclusterv1beta1.PlacementSpec){
+	specs := map[string]func(*ocmclusterv1beta1.PlacementSpec){
 		"any":  func(*ocmclusterv1beta1.PlacementSpec) {},
 		"else": func(spec *ocmclusterv1beta1.PlacementSpec) { spec.ClusterSets = []string{"other"} },
 		"label": require(func(s *ocmclusterv1beta1.ClusterSelector) {
@@ -227,11 +227,11 @@ func TestConcernedBy_FindsPlacementsOfAChange(t *testing.T) {
 		"that it is leaving":    {changed(func(c *clusterv1.ManagedCluster) { c.DeletionTimestamp = &metav1.Time{Time: noon} }), all},
 		"the set that it is in": {changed(func(c *clusterv1.ManagedCluster) { c.Labels[clusterv1.ClusterSetLabel] = "x" }), all},
 	} {
-		r := rosterOf(was)
-		for wish, change := range wishes {
+		r := cacheOf(was)
+		for name, change := range specs {
 			placement := placed(change)
-			r.setWish(types.NamespacedName{Namespace: "team", Name: wish}, wished(t, placement))
-			r.setWish(types.NamespacedName{Namespace: "unbound", Name: wish}, wished(t, placement))
+			r.setParsed(types.NamespacedName{Namespace: "team", Name: name}, mustParse(t, placement))
+			r.setParsed(types.NamespacedName{Namespace: "unbound", Name: name}, mustParse(t, placement))
 		}
 		if got := namesIn(r.concernedBy(r.setCluster(tc.is))); got != tc.want {
 			t.Errorf("%s concerns %q, want %q", name, got, tc.want)
@@ -271,7 +271,7 @@ func TestConcernedBySet_FindsPlacementsOfASet(t *testing.T) {
 		"all clusters instead of none": {selecting(nil), selecting(&metav1.LabelSelector{}), true},
 		"a selector that cannot be read, of none": {selecting(nil), selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"-": "-"}}), false},
 	} {
-		r := newRoster()
+		r := newClusterCache()
 		r.setSet("set", tc.was)
 		if got := r.setSet("set", tc.is); got != tc.want {
 			t.Errorf("%s: changed %t, want %t", name, got, tc.want)
@@ -288,9 +288,9 @@ func TestConcernedBySet_IncludesPlacementsWithoutEligibleSet(t *testing.T) {
 	of := func(names ...string) func(*ocmclusterv1beta1.PlacementSpec) {
 		return func(spec *ocmclusterv1beta1.PlacementSpec) { spec.ClusterSets = names }
 	}
-	r := newRoster()
+	r := newClusterCache()
 	for name, spec := range map[string]func(*ocmclusterv1beta1.PlacementSpec){"any": nil, "a": of("a"), "b": of("b"), "c": of("c")} {
-		r.setWish(types.NamespacedName{Namespace: "team", Name: name}, wished(t, placed(spec)))
+		r.setParsed(types.NamespacedName{Namespace: "team", Name: name}, mustParse(t, placed(spec)))
 	}
 	for _, step := range []struct {
 		what string
@@ -338,10 +338,10 @@ func TestConcernedBySheet_FindsPlacementsOfAScore(t *testing.T) {
 		"it has expired":            {sheet("c1", 3, at(9)), sheet("c1", 3, at(-9)), "scoring"},
 		"a cluster that nobody has": {nil, sheet("c2", 3, nil), ""},
 	} {
-		r := rosterOf(managed("c1", nil))
-		r.setWish(types.NamespacedName{Namespace: "team", Name: "scoring"}, wished(t, placed(byUsage)))
-		r.setWish(types.NamespacedName{Namespace: "team", Name: "other"}, wished(t, placed(nil)))
-		r.setWish(types.NamespacedName{Namespace: "team", Name: "asking"}, wished(t, placed(asking)))
+		r := cacheOf(managed("c1", nil))
+		r.setParsed(types.NamespacedName{Namespace: "team", Name: "scoring"}, mustParse(t, placed(byUsage)))
+		r.setParsed(types.NamespacedName{Namespace: "team", Name: "other"}, mustParse(t, placed(nil)))
+		r.setParsed(types.NamespacedName{Namespace: "team", Name: "asking"}, mustParse(t, placed(asking)))
 		cluster := "c1"
 		if tc.is != nil {
 			cluster = tc.is.Namespace
@@ -354,7 +354,7 @@ func TestConcernedBySheet_FindsPlacementsOfAScore(t *testing.T) {
 	}
 }
 
-func TestTally_CountsPendingWritesAndIgnoresTheirEvents(t *testing.T) {
+func TestDecisionIndex_CountsPendingWritesAndIgnoresTheirEvents(t *testing.T) {
 	decided := func(version string, clusters ...string) *ocmclusterv1beta1.PlacementDecision {
 		d := &ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "p-decision-1", ResourceVersion: version,
 			Labels: map[string]string{ocmclusterv1beta1.PlacementLabel: "p"}}}
@@ -363,40 +363,40 @@ func TestTally_CountsPendingWritesAndIgnoresTheirEvents(t *testing.T) {
 		}
 		return d
 	}
-	tally, key, other := newTally(), types.NamespacedName{Namespace: "team", Name: "p-decision-1"}, types.NamespacedName{Namespace: "team", Name: "other"}
+	decisions, key, other := newDecisionIndex(), types.NamespacedName{Namespace: "team", Name: "p-decision-1"}, types.NamespacedName{Namespace: "team", Name: "other"}
 	count := func() string {
-		counts, most := tally.others(other)
+		counts, most := decisions.others(other)
 		return fmt.Sprint(counts("a"), counts("b"), most)
 	}
-	tally.expect(key, contentOf(decided("", "a")), false)
+	decisions.expect(key, contentOf(decided("", "a")), false)
 	if got := count(); got != "1 0 1" {
 		t.Errorf("before it is written %s", got)
 	}
-	if got, _ := tally.others(types.NamespacedName{Namespace: "team", Name: "p"}); got("a") != 0 {
+	if got, _ := decisions.others(types.NamespacedName{Namespace: "team", Name: "p"}); got("a") != 0 {
 		t.Error("its own decision counts for itself")
 	}
-	if got := tally.see(decided("5"), false); len(got) > 0 || count() != "1 0 1" {
+	if got := decisions.see(decided("5"), false); len(got) > 0 || count() != "1 0 1" {
 		t.Errorf("that it was made without its status is news to %v", got)
 	}
-	tally.wrote(key, decided("6", "a"))
+	decisions.wrote(key, decided("6", "a"))
 	for _, version := range []string{"5", "6", "6"} {
 		is := decided(version, "a")
 		if version == "5" {
 			is = decided(version)
 		}
-		if got := tally.see(is, false); len(got) > 0 {
+		if got := decisions.see(is, false); len(got) > 0 {
 			t.Errorf("what was written is news to %v", got)
 		}
 	}
-	if got := namesIn(tally.see(decided("7", "b"), false)); got != "p" || count() != "0 1 1" {
+	if got := namesIn(decisions.see(decided("7", "b"), false)); got != "p" || count() != "0 1 1" {
 		t.Errorf("what another wrote is news to %q, %s", got, count())
 	}
-	tally.expect(key, content{placement: "p"}, true)
-	if got := tally.see(decided("8", "b"), true); len(got) > 0 || count() != "0 0 0" {
+	decisions.expect(key, content{placement: "p"}, true)
+	if got := decisions.see(decided("8", "b"), true); len(got) > 0 || count() != "0 0 0" {
 		t.Errorf("what was removed is news to %v, %s", got, count())
 	}
-	tally.see(decided("9", "a", "b"), false)
-	if got := namesIn(tally.see(decided("9", "a", "b"), true)); got != "p" || count() != "0 0 0" {
+	decisions.see(decided("9", "a", "b"), false)
+	if got := namesIn(decisions.see(decided("9", "a", "b"), true)); got != "p" || count() != "0 0 0" {
 		t.Errorf("what another removed is news to %q, %s", got, count())
 	}
 }

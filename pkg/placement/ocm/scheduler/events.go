@@ -30,7 +30,7 @@ func (w *round) tellCreate(decision *ocmclusterv1beta1.PlacementDecision) {
 func (w *round) tellUpdate(decision *ocmclusterv1beta1.PlacementDecision) {
 	text := fmt.Sprintf("Decision %s is updated with placement %s in namespace %s", decision.Name, w.placement.Name, w.placement.Namespace)
 	kind := corev1.EventTypeNormal
-	if warning := w.outcome.expired(); warning != "" {
+	if warning := w.result.expired(); warning != "" {
 		kind, text = corev1.EventTypeWarning, text+": "+warning
 	}
 	w.Recorder.Eventf(w.placement, decision, kind, ocmclusterv1beta1.EventDecisionUpdate, "DecisionUpdated", "%s", untrusted.Truncate(text, maxScores))
@@ -42,16 +42,16 @@ func (w *round) tellDelete(decision *ocmclusterv1beta1.PlacementDecision) {
 }
 
 func (w *round) tellScores() {
-	if text := w.outcome.scores(); text != "" {
-		w.Recorder.Eventf(w.placement, w.told, corev1.EventTypeNormal, ocmclusterv1beta1.EventScoreUpdate, "ScoreUpdated", "%s", text)
+	if text := w.result.scores(); text != "" {
+		w.Recorder.Eventf(w.placement, w.lastChanged, corev1.EventTypeNormal, ocmclusterv1beta1.EventScoreUpdate, "ScoreUpdated", "%s", text)
 	}
 }
 
 // scores are the scores of clusters, the best first, each followed by a space, as far as there is
 // room.
-func (o *outcome) scores() string {
+func (r *result) scores() string {
 	var text strings.Builder
-	for _, places := range [][]framework.Place{o.ranked.Picked, o.ranked.Outscored} {
+	for _, places := range [][]framework.Place{r.ranked.Picked, r.ranked.Outscored} {
 		for _, place := range places {
 			next := fmt.Sprintf("%s:%d ", place.Cluster.Name, place.Score)
 			if text.Len()+len(next) > maxScores {
@@ -64,16 +64,16 @@ func (o *outcome) scores() string {
 }
 
 // expired names scores that would count if they were still valid.
-func (o *outcome) expired() string {
-	for _, weighted := range o.wish.scorers {
+func (r *result) expired() string {
+	for _, weighted := range r.parsed.scorers {
 		scorer, ok := weighted.Scorer.(addonscore.Scorer)
 		if !ok {
 			continue
 		}
 		var names []string
-		for _, places := range [][]framework.Place{o.ranked.Picked, o.ranked.Outscored} {
+		for _, places := range [][]framework.Place{r.ranked.Picked, r.ranked.Outscored} {
 			for _, place := range places {
-				if sheet, there := place.Cluster.Scores[scorer.Sheet]; there && !sheet.Valid(o.fleet.Now) {
+				if sheet, there := place.Cluster.Scores[scorer.Sheet]; there && !sheet.Valid(r.fleet.Now) {
 					names = append(names, place.Cluster.Name+"/"+scorer.Sheet)
 				}
 			}

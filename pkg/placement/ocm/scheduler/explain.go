@@ -54,7 +54,7 @@ func (w *World) Explain(placement *ocmclusterv1beta1.Placement, now time.Time) (
 	if err != nil {
 		return nil, err
 	}
-	from, tally := newRoster(), newTally()
+	from, decisions := newClusterCache(), newDecisionIndex()
 	for i := range w.Sets {
 		from.setSet(w.Sets[i].Name, &w.Sets[i])
 	}
@@ -71,29 +71,29 @@ func (w *World) Explain(placement *ocmclusterv1beta1.Placement, now time.Time) (
 	var existing []*ocmclusterv1beta1.PlacementDecision
 	for i := range w.Decisions {
 		of := &w.Decisions[i]
-		tally.see(of, false)
+		decisions.see(of, false)
 		if of.Namespace == key.Namespace && naming.Labelled(of, ocmclusterv1beta1.PlacementLabel) == key.Name {
 			existing = append(existing, of)
 		}
 	}
 	slices.SortFunc(existing, func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) })
-	wish := newWish(placement, compiler)
-	available := from.availableTo(key.Namespace, wish)
-	counts, most := tally.others(key)
+	parsed := parsePlacement(placement, compiler)
+	available := from.availableTo(key.Namespace, parsed)
+	counts, most := decisions.others(key)
 	for i := range available.clusters {
 		available.clusters[i].Decided = counts(available.clusters[i].Name)
 	}
-	return explanationOf(decide(placement, wish, available, most, now, existing)), nil
+	return explanationOf(decide(placement, parsed, available, most, now, existing)), nil
 }
 
-func explanationOf(o *outcome) *Explanation {
-	e := &Explanation{Ranked: o.ranked, Held: o.policy.Held, Scorers: o.wish.scorers, Misconfigured: o.misconfigured(), Satisfied: o.satisfied()}
+func explanationOf(r *result) *Explanation {
+	e := &Explanation{Ranked: r.ranked, Held: r.policy.Held, Scorers: r.parsed.scorers, Misconfigured: r.misconfigured(), Satisfied: r.satisfied()}
 	ranking := plugins.Ranking()
-	e.Summary = ranking.Diagnose(&o.policy, &o.fleet, &o.ranked).String()
+	e.Summary = ranking.Diagnose(&r.policy, &r.fleet, &r.ranked).String()
 	for _, rule := range ranking.Rules {
 		e.Rules = append(e.Rules, rule.Name())
 	}
-	if len(o.policy.Spread) > 0 {
+	if len(r.policy.Spread) > 0 {
 		e.Rules = append(e.Rules, ranking.Spread.Name())
 	}
 	return e

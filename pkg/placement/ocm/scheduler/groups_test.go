@@ -39,7 +39,7 @@ func namesOf(places []framework.Place) []string {
 	return names
 }
 
-func told(groups []group) []string {
+func membersOf(groups []group) []string {
 	var all []string
 	for _, g := range groups {
 		all = append(all, fmt.Sprint(g.name, namesOf(g.places)))
@@ -87,7 +87,7 @@ func TestGrouping_DividesClusters(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(tc.want, told(grouping.cut(tc.picked))); diff != "" {
+		if diff := cmp.Diff(tc.want, membersOf(grouping.cut(tc.picked))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -147,12 +147,12 @@ func TestSlicesOf_ByScoreKeepsOrderAcrossSlices(t *testing.T) {
 
 // Upstream's global set has an empty selector, which matches everything.
 func TestSelectorOf_EmptySelectorMatchesEveryCluster(t *testing.T) {
-	r := rosterOf(managed("c1", nil), managed("c2", func(c *clusterv1.ManagedCluster) { c.Labels = nil }))
+	r := cacheOf(managed("c1", nil), managed("c2", func(c *clusterv1.ManagedCluster) { c.Labels = nil }))
 	global := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: "global"}}
 	global.Spec.ClusterSelector = clusterv1beta2.ManagedClusterSelector{SelectorType: clusterv1beta2.LabelSelector, LabelSelector: &metav1.LabelSelector{}}
 	r.setSet("global", global)
 	r.setBinding("team", "global", true)
-	if from := r.availableTo("team", wished(t, placed(nil))); len(from.clusters) != 2 || from.bound != 2 {
+	if from := r.availableTo("team", mustParse(t, placed(nil))); len(from.clusters) != 2 || from.bound != 2 {
 		t.Errorf("got %d clusters of %d sets", len(from.clusters), from.bound)
 	}
 }

@@ -122,8 +122,8 @@ func (h *lateHub) write(object client.Object, do func() error) error {
 	is = h.read(object)
 	h.writes++
 	h.last[idOf(object)] = h.writes
-	if told := h.news[kindOf(object)]; told != nil {
-		told <- news{was: was, is: is, write: h.writes}
+	if events := h.news[kindOf(object)]; events != nil {
+		events <- news{was: was, is: is, write: h.writes}
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (h *lateHub) decide(ctx context.Context, t *testing.T, compiler *clustercel
 	context.AfterFunc(ctx, g.die)
 	r := &Reconciler{
 		Client: interceptor.NewClient(h.WithWatch, g.funcs()), Live: h, Recorder: events.NewFakeRecorder(100000), Clock: clock.RealClock{}, metrics: metrics, compiler: compiler,
-		roster: newRoster(), tally: newTally(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{},
+		cache: newClusterCache(), decisions: newDecisionIndex(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{},
 	}
 	g.tell = map[string]handler.EventHandler{
 		kindOf(&ocmclusterv1beta1.Placement{}): r.placements(), kindOf(&ocmclusterv1beta1.PlacementDecision{}): states(r.decision), kindOf(&clusterv1.ManagedCluster{}): states(r.cluster),
@@ -225,9 +225,9 @@ func (g *lateGateway) listen(ctx context.Context) {
 			g.take(kind, news{is: is, write: g.writes})
 			to.Create(ctx, event.CreateEvent{Object: is, IsInInitialList: true}, g.to)
 		}
-		told, later := make(chan news, 10000), make(chan news, 10000)
-		g.news[kind] = told
-		go g.passOn(ctx, told, func(n news) { g.take(kind, n); later <- n })
+		events, later := make(chan news, 10000), make(chan news, 10000)
+		g.news[kind] = events
+		go g.passOn(ctx, events, func(n news) { g.take(kind, n); later <- n })
 		go g.passOn(ctx, later, func(n news) {
 			switch {
 			case n.is == nil && n.was != nil:

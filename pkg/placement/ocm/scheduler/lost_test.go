@@ -22,7 +22,7 @@ import (
 
 // The response of a write was lost. Its event arrived after the gateway had decided differently
 // from its older state and had nothing to write, so the wrong decision stayed.
-func TestTally_EventOfUncertainWriteIsHandled(t *testing.T) {
+func TestDecisionIndex_HandlesEventOfUncertainWrite(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := ocmclusterv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -47,12 +47,12 @@ func TestTally_EventOfUncertainWriteIsHandled(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{Client: hub, Live: hub, Recorder: events.NewFakeRecorder(100), Clock: testingclock.NewFakePassiveClock(noon), compiler: compiler,
-		roster: rosterOf(managed("c1", nil)), tally: newTally(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}}
+		cache: cacheOf(managed("c1", nil)), decisions: newDecisionIndex(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}}
 	if r.metrics, err = newMetrics(nil); err != nil {
 		t.Fatal(err)
 	}
 	decide := func() error {
-		w := newWish(placement, compiler)
+		w := parsePlacement(placement, compiler)
 		existing, err := r.existing(t.Context(), client.ObjectKeyFromObject(placement))
 		if err != nil {
 			t.Fatal(err)
@@ -67,10 +67,10 @@ func TestTally_EventOfUncertainWriteIsHandled(t *testing.T) {
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(decision), decision); err != nil {
 		t.Fatal(err)
 	}
-	if got := namesIn(r.tally.see(decision, false)); got != "p" {
+	if got := namesIn(r.decisions.see(decision, false)); got != "p" {
 		t.Errorf("the decision is news to %q, want p", got)
 	}
-	if got := namesIn(r.tally.see(decision, false)); got != "" {
+	if got := namesIn(r.decisions.see(decision, false)); got != "" {
 		t.Errorf("the decision is news to %q a second time", got)
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(placement), placement); err != nil {

@@ -31,7 +31,7 @@ func TestMetrics_MeasurePluginsAndExpressionsOncePerDecision(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rosterOf(managed("a", nil), managed("b", nil))
+	r := cacheOf(managed("a", nil), managed("b", nil))
 	placement := placed(func(spec *ocmclusterv1beta1.PlacementSpec) {
 		spec.Predicates = make([]ocmclusterv1beta1.ClusterPredicate, 1)
 		spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.metadata.name != "c"`}
@@ -39,7 +39,7 @@ func TestMetrics_MeasurePluginsAndExpressionsOncePerDecision(t *testing.T) {
 			Type: ocmclusterv1beta1.CoordinateAddOn, AddOn: &ocmclusterv1beta1.AddOnScore{ResourceName: "somebodys", ScoreName: "cpu"},
 		}}}
 	})
-	w := wished(t, placement)
+	w := mustParse(t, placement)
 	w.watch = &stopwatch{clock: ticking{testingclock.NewFakePassiveClock(noon)}, metrics: measured}
 	for range 2 {
 		decide(placement, w, r.availableTo("team", w), 0, noon, nil)

@@ -20,7 +20,7 @@ import (
 )
 
 // history is the events of each object, in order.
-type history [][]func(*roster)
+type history [][]func(*clusterCache)
 
 // dealt is a random history: clusters that are added, changed and removed, their scores, sets and
 // their bindings.
@@ -28,7 +28,7 @@ func dealt(dice *rand.Rand) history {
 	var all history
 	for n := range 12 {
 		name := fmt.Sprintf("c%02d", n)
-		var own, said []func(*roster)
+		var own, said []func(*clusterCache)
 		for range 1 + dice.IntN(3) {
 			object := managed(name, func(c *clusterv1.ManagedCluster) {
 				c.Labels[clusterv1.ClusterSetLabel] = []string{"set", "set", "other"}[dice.IntN(3)]
@@ -40,30 +40,30 @@ func dealt(dice *rand.Rand) history {
 					c.Spec.Taints = []clusterv1.Taint{{Key: "maintenance", Effect: clusterv1.TaintEffectNoSelect, TimeAdded: metav1.NewTime(noon)}}
 				}
 			})
-			own = append(own, func(r *roster) { r.setCluster(object) })
+			own = append(own, func(r *clusterCache) { r.setCluster(object) })
 		}
 		if dice.IntN(5) == 0 {
-			own = append(own, func(r *roster) { r.removeCluster(name) })
+			own = append(own, func(r *clusterCache) { r.removeCluster(name) })
 		}
 		for range dice.IntN(3) {
 			object := sheet(name, int32(dice.IntN(5)), nil)
-			said = append(said, func(r *roster) { r.setSheet(name, "usage", object) })
+			said = append(said, func(r *clusterCache) { r.setSheet(name, "usage", object) })
 		}
 		all = append(all, own, said)
 	}
 	for _, name := range []string{"set", "other"} {
 		set := &clusterv1beta2.ManagedClusterSet{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		there := dice.IntN(3) > 0
-		all = append(all, []func(*roster){func(r *roster) { r.setSet(name, set) }},
-			[]func(*roster){func(r *roster) { r.setBinding("team", name, true) }, func(r *roster) { r.setBinding("team", name, there) }})
+		all = append(all, []func(*clusterCache){func(r *clusterCache) { r.setSet(name, set) }},
+			[]func(*clusterCache){func(r *clusterCache) { r.setBinding("team", name, true) }, func(r *clusterCache) { r.setBinding("team", name, there) }})
 	}
 	return all
 }
 
-// lived is a roster after the history, with events of different objects in a random order.
-func (h history) lived(dice *rand.Rand) *roster {
-	r := newRoster()
-	left := make([][]func(*roster), 0, len(h))
+// lived is a cache after the history, with events of different objects in a random order.
+func (h history) lived(dice *rand.Rand) *clusterCache {
+	r := newClusterCache()
+	left := make([][]func(*clusterCache), 0, len(h))
 	for _, own := range h {
 		if len(own) > 0 {
 			left = append(left, own)
@@ -92,18 +92,18 @@ func TestProperty_OrderOfEventsDoesNotMatter(t *testing.T) {
 			spec.Predicates[0].RequiredClusterSelector.CELSelector.CELExpressions = []string{`managedCluster.status.clusterClaims.exists(c, c.value == "eu")`}
 		}),
 	}
-	wishes := map[string]*wish{}
+	parsed := map[string]*parsedPlacement{}
 	for name, placement := range placements {
-		wishes[name] = wished(t, placement)
+		parsed[name] = mustParse(t, placement)
 	}
 	for seed := range uint64(200) {
 		dice := rand.New(rand.NewPCG(seed, 3))
 		h := dealt(dice)
 		first, second := h.lived(dice), h.lived(dice)
 		for name, placement := range placements {
-			w := wishes[name]
-			a := decide(placement, w, first.availableTo("team", w), 0, noon, nil)
-			b := decide(placement, w, second.availableTo("team", w), 0, noon, nil)
+			p := parsed[name]
+			a := decide(placement, p, first.availableTo("team", p), 0, noon, nil)
+			b := decide(placement, p, second.availableTo("team", p), 0, noon, nil)
 			if diff := cmp.Diff(clustersIn(a), clustersIn(b)); diff != "" {
 				t.Fatalf("seed %d, placement %q: two orders of the same events differ:\n%s", seed, name, diff)
 			}
@@ -114,7 +114,7 @@ func TestProperty_OrderOfEventsDoesNotMatter(t *testing.T) {
 	}
 }
 
-func clustersIn(o *outcome) (all [][]string) {
+func clustersIn(o *result) (all [][]string) {
 	for i := range o.slices {
 		all = append(all, o.slices[i].clusters())
 	}
@@ -141,7 +141,7 @@ func TestProperty_DecisionsAreStable(t *testing.T) {
 				}}
 			}
 		})
-		w, r := newWish(placement, compiler), rosterOf()
+		w, r := parsePlacement(placement, compiler), cacheOf()
 		var held []ocmclusterv1beta1.ClusterDecision
 		for n := range 10 {
 			name := fmt.Sprintf("c%02d", n)

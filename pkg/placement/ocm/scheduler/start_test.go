@@ -130,7 +130,7 @@ func TestReconciler_DecidesOnlyAfterInitialLists(t *testing.T) {
 			&clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "set"}}).Build()
 		recorder := events.NewFakeRecorder(100)
 		r := &Reconciler{Client: hub, Live: hub, Recorder: recorder, Clock: clock.RealClock{}, Workers: 4, compiler: compiler,
-			roster: newRoster(), tally: newTally(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}}
+			cache: newClusterCache(), decisions: newDecisionIndex(), statuses: map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}}
 		if r.metrics, err = newMetrics(nil); err != nil {
 			t.Fatal(err)
 		}
@@ -146,8 +146,8 @@ func TestReconciler_DecidesOnlyAfterInitialLists(t *testing.T) {
 		if got := clustersOf(decision); !slices.Equal(got, []string{"c1"}) {
 			t.Errorf("the Placement has %v, want c1", got)
 		}
-		if told := len(recorder.Events); told != 1 {
-			t.Errorf("%d events, want the one of a decision that is made", told)
+		if count := len(recorder.Events); count != 1 {
+			t.Errorf("%d events, want the one of a decision that is made", count)
 		}
 	})
 }

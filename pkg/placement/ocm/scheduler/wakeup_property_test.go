@@ -84,8 +84,8 @@ func (h *lateHub) toggle(ctx context.Context, object client.Object) error {
 	return h.Create(ctx, object)
 }
 
-// roster is built from the existing objects.
-func (h *lateHub) roster(ctx context.Context, t *testing.T) *roster {
+// cache is built from the existing objects.
+func (h *lateHub) cache(ctx context.Context, t *testing.T) *clusterCache {
 	t.Helper()
 	var clusters clusterv1.ManagedClusterList
 	var sets clusterv1beta2.ManagedClusterSetList
@@ -96,7 +96,7 @@ func (h *lateHub) roster(ctx context.Context, t *testing.T) *roster {
 			t.Fatal(err)
 		}
 	}
-	r := newRoster()
+	r := newClusterCache()
 	for i := range clusters.Items {
 		r.setCluster(&clusters.Items[i])
 	}
@@ -115,7 +115,7 @@ func (h *lateHub) roster(ctx context.Context, t *testing.T) *roster {
 // stale returns what a restarted gateway would write.
 func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.Compiler) (all []string) {
 	t.Helper()
-	r := h.roster(ctx, t)
+	r := h.cache(ctx, t)
 	var placements ocmclusterv1beta1.PlacementList
 	if err := h.List(ctx, &placements); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func (h *lateHub) stale(ctx context.Context, t *testing.T, compiler *clustercel.
 			existing = append(existing, &list.Items[j])
 		}
 		slices.SortFunc(existing, func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) })
-		w := newWish(p, compiler)
+		w := parsePlacement(p, compiler)
 		o := decide(p, w, r.availableTo(p.Namespace, w), 0, time.Now(), existing)
 		there := byName(existing)
 		for j := range o.slices {

@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if r.metrics, err = newMetrics(r.Metrics); err != nil {
 		return err
 	}
-	r.compiler, r.roster, r.tally = compiler, newRoster(), newTally()
+	r.compiler, r.cache, r.decisions = compiler, newClusterCache(), newDecisionIndex()
 	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
 	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Names: kinds(), Then: r.start,
@@ -120,14 +120,14 @@ func (r *Reconciler) isWritten(placement *ocmclusterv1beta1.Placement) bool {
 }
 
 func (r *Reconciler) decision(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []types.NamespacedName {
-	return r.tally.see(decision, gone)
+	return r.decisions.see(decision, gone)
 }
 
 func (r *Reconciler) cluster(cluster *clusterv1.ManagedCluster, gone bool) []types.NamespacedName {
 	if gone {
-		return r.roster.concernedBy(r.roster.removeCluster(cluster.Name), nil)
+		return r.cache.concernedBy(r.cache.removeCluster(cluster.Name), nil)
 	}
-	return r.roster.concernedBy(r.roster.setCluster(cluster))
+	return r.cache.concernedBy(r.cache.setCluster(cluster))
 }
 
 func (r *Reconciler) set(set *clusterv1beta2.ManagedClusterSet, gone bool) []types.NamespacedName {
@@ -135,17 +135,17 @@ func (r *Reconciler) set(set *clusterv1beta2.ManagedClusterSet, gone bool) []typ
 	if gone {
 		state = nil
 	}
-	if !r.roster.setSet(set.Name, state) {
+	if !r.cache.setSet(set.Name, state) {
 		return nil
 	}
-	return r.roster.concernedBySet(set.Name, "")
+	return r.cache.concernedBySet(set.Name, "")
 }
 
 func (r *Reconciler) binding(binding *clusterv1beta2.ManagedClusterSetBinding, gone bool) []types.NamespacedName {
-	if !r.roster.setBinding(binding.Namespace, binding.Name, !gone) {
+	if !r.cache.setBinding(binding.Namespace, binding.Name, !gone) {
 		return nil
 	}
-	return r.roster.concernedBySet(binding.Name, binding.Namespace)
+	return r.cache.concernedBySet(binding.Name, binding.Namespace)
 }
 
 func (r *Reconciler) sheet(score *clusterv1alpha1.AddOnPlacementScore, gone bool) []types.NamespacedName {
@@ -153,6 +153,6 @@ func (r *Reconciler) sheet(score *clusterv1alpha1.AddOnPlacementScore, gone bool
 	if gone {
 		state = nil
 	}
-	was, is := r.roster.setSheet(score.Namespace, score.Name, state)
-	return r.roster.concernedBySheet(score.Namespace, score.Name, was, is, r.Clock.Now())
+	was, is := r.cache.setSheet(score.Namespace, score.Name, state)
+	return r.cache.concernedBySheet(score.Namespace, score.Name, was, is, r.Clock.Now())
 }

@@ -27,10 +27,10 @@ import (
 type round struct {
 	*Reconciler
 	placement *ocmclusterv1beta1.Placement
-	outcome   *outcome
+	result    *result
 	existing  map[string]*ocmclusterv1beta1.PlacementDecision
-	// told is the last decision that gained or lost clusters.
-	told *ocmclusterv1beta1.PlacementDecision
+	// lastChanged is the last decision that gained or lost clusters.
+	lastChanged *ocmclusterv1beta1.PlacementDecision
 }
 
 // byName are decisions by name.
@@ -42,20 +42,20 @@ func byName(existing []*ocmclusterv1beta1.PlacementDecision) map[string]*ocmclus
 	return named
 }
 
-// expect registers the pending writes in the tally.
-func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) {
+// expect registers the pending writes in the decision index.
+func (r *Reconciler) expect(placement *ocmclusterv1beta1.Placement, o *result, existing []*ocmclusterv1beta1.PlacementDecision) {
 	there, wanted := byName(existing), sets.New[string]()
 	for i := range o.slices {
 		s := &o.slices[i]
 		wanted.Insert(s.name)
 		if was := there[s.name]; was == nil || !isAs(was, placement, s) {
 			is := content{placement: placement.Name, group: s.group, index: strconv.Itoa(s.index), owner: placement.UID, decisions: s.decisions}
-			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: s.name}, is, false)
+			r.decisions.expect(types.NamespacedName{Namespace: placement.Namespace, Name: s.name}, is, false)
 		}
 	}
 	for name := range there {
 		if !wanted.Has(name) {
-			r.tally.expect(types.NamespacedName{Namespace: placement.Namespace, Name: name}, content{placement: placement.Name}, true)
+			r.decisions.expect(types.NamespacedName{Namespace: placement.Namespace, Name: name}, content{placement: placement.Name}, true)
 		}
 	}
 }
@@ -79,10 +79,10 @@ func hasMeta(is *ocmclusterv1beta1.PlacementDecision, placement *ocmclusterv1bet
 }
 
 // write writes differences to the hub: decisions first, then the status.
-func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *outcome, existing []*ocmclusterv1beta1.PlacementDecision) error {
-	w := &round{Reconciler: r, placement: placement, outcome: o, existing: byName(existing)}
+func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Placement, o *result, existing []*ocmclusterv1beta1.PlacementDecision) error {
+	w := &round{Reconciler: r, placement: placement, result: o, existing: byName(existing)}
 	err := w.writeSlices(ctx, existing)
-	if w.told != nil {
+	if w.lastChanged != nil {
 		w.tellScores()
 	}
 	if err != nil {
@@ -98,9 +98,9 @@ func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.P
 	for _, decision := range slices.SortedFunc(slices.Values(existing), func(a, b *ocmclusterv1beta1.PlacementDecision) int { return byNumber(a.Name, b.Name) }) {
 		before = append(before, slicing.Slice{Name: decision.Name, Clusters: clustersOf(decision)})
 	}
-	after, wanted := make([]slicing.Slice, 0, len(w.outcome.slices)), map[string]*slice{}
-	for i := range w.outcome.slices {
-		s := &w.outcome.slices[i]
+	after, wanted := make([]slicing.Slice, 0, len(w.result.slices)), map[string]*slice{}
+	for i := range w.result.slices {
+		s := &w.result.slices[i]
 		after, wanted[s.name] = append(after, slicing.Slice{Name: s.name, Clusters: s.clusters()}), s
 	}
 	number := max(len(before), len(after))
@@ -143,10 +143,10 @@ func (w *round) ensure(ctx context.Context, s *slice) error {
 	written, err := w.bring(ctx, is, s)
 	key := types.NamespacedName{Namespace: w.placement.Namespace, Name: s.name}
 	if err != nil {
-		w.tally.wrote(key, nil)
+		w.decisions.wrote(key, nil)
 		return err
 	}
-	w.tally.wrote(key, written)
+	w.decisions.wrote(key, written)
 	if !isAs(written, w.placement, s) {
 		return fmt.Errorf("writing PlacementDecision %s: %w", key, errChanged)
 	}
@@ -164,7 +164,7 @@ func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecisi
 		return nil, fmt.Errorf("writing the status of PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
 	}
 	w.tellUpdate(after)
-	w.told = after
+	w.lastChanged = after
 	return after, nil
 }
 
@@ -227,11 +227,11 @@ func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.Placemen
 	key := client.ObjectKeyFromObject(decision)
 	err := w.Client.Delete(ctx, decision, client.Preconditions{UID: &decision.UID})
 	if apierrors.IsNotFound(err) {
-		w.tally.lost(key)
+		w.decisions.lost(key)
 		return nil
 	}
 	if err != nil {
-		w.tally.wrote(key, nil)
+		w.decisions.wrote(key, nil)
 		return fmt.Errorf("deleting PlacementDecision %s: %w", key, err)
 	}
 	w.tellDelete(decision)
@@ -239,7 +239,7 @@ func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.Placemen
 }
 
 func (w *round) writeStatus(ctx context.Context) error {
-	status := w.outcome.status(w.placement, w.Clock.Now())
+	status := w.result.status(w.placement, w.Clock.Now())
 	key := client.ObjectKeyFromObject(w.placement)
 	w.statusMu.Lock()
 	w.statuses[key] = &status

@@ -23,8 +23,8 @@ func NewCompiler() (*Compiler, error) {
 
 // Selector is compiled expressions, all of which have to be true.
 type Selector struct {
-	programs []*boundedcel.Program
-	looks    Looks
+	programs     []*boundedcel.Program
+	dependencies Dependencies
 }
 
 // Compile fails for the first expression that cannot be compiled.
@@ -36,7 +36,7 @@ func (c *Compiler) Compile(expressions []string) (*Selector, error) {
 			return nil, fmt.Errorf("compilation failed: %w", err)
 		}
 		s.programs = append(s.programs, program)
-		s.looks.add(program.AST())
+		s.dependencies.add(program.AST())
 	}
 	return s, nil
 }
@@ -62,5 +62,5 @@ func (s *Selector) Matches(cluster *Cluster) (bool, error) {
 	return true, nil
 }
 
-// Looks is what the expressions read.
-func (s *Selector) Looks() Looks { return s.looks }
+// Dependencies are the fields and scores that the expressions read.
+func (s *Selector) Dependencies() Dependencies { return s.dependencies }

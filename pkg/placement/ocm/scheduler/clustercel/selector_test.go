@@ -97,7 +97,7 @@ func TestCompile_ReportsInvalidExpressions(t *testing.T) {
 	}
 }
 
-func TestLooks_FindsReadFields(t *testing.T) {
+func TestDependencies_FindReadFields(t *testing.T) {
 	for text, tc := range map[string]struct {
 		paths  string
 		sheets string
@@ -112,25 +112,25 @@ func TestLooks_FindsReadFields(t *testing.T) {
 		`managedCluster.scores(managedCluster.metadata.name).size() > 0`:                     {"[[metadata name]]", "[] true"},
 		`managedCluster.size() > 0`: {"[[]]", "[] false"},
 	} {
-		looks := compile(t, text).Looks()
-		if got := fmt.Sprint(looks.paths); got != tc.paths {
-			t.Errorf("%s looks at %s, want %s", text, got, tc.paths)
+		dependencies := compile(t, text).Dependencies()
+		if got := fmt.Sprint(dependencies.paths); got != tc.paths {
+			t.Errorf("%s depends on %s, want %s", text, got, tc.paths)
 		}
-		if got := fmt.Sprint(looks.sheets, looks.allSheets); got != tc.sheets {
-			t.Errorf("%s looks at scores %s, want %s", text, got, tc.sheets)
+		if got := fmt.Sprint(dependencies.sheets, dependencies.allSheets); got != tc.sheets {
+			t.Errorf("%s depends on scores %s, want %s", text, got, tc.sheets)
 		}
 	}
 }
 
-func TestLooks_IgnoresOtherFields(t *testing.T) {
-	byName, byRegion, byAll := compile(t, `managedCluster.metadata.name == "c1"`).Looks(), compile(t, `managedCluster.metadata.labels.region == "eu"`).Looks(), compile(t, `managedCluster.size() > 0`).Looks()
+func TestDependencies_IgnoreOtherFields(t *testing.T) {
+	byName, byRegion, byAll := compile(t, `managedCluster.metadata.name == "c1"`).Dependencies(), compile(t, `managedCluster.metadata.labels.region == "eu"`).Dependencies(), compile(t, `managedCluster.size() > 0`).Dependencies()
 	eu, us := fields("eu"), fields("us")
 	if byName.Differ(eu, us) || !byRegion.Differ(eu, us) || !byAll.Differ(eu, us) || byAll.Differ(eu, fields("eu")) {
 		t.Errorf("name %t, region %t, all %t, all of the same %t", byName.Differ(eu, us), byRegion.Differ(eu, us), byAll.Differ(eu, us), byAll.Differ(eu, fields("eu")))
 	}
-	byName.Join(byRegion)
-	if !byName.Differ(eu, us) || byName.Nothing() {
-		t.Error("two joined do not look at what one does")
+	byName.Merge(byRegion)
+	if !byName.Differ(eu, us) || byName.IsEmpty() {
+		t.Error("merged dependencies lack those of one expression")
 	}
 	delete(us["metadata"].(map[string]any), "labels")
 	if !byRegion.Differ(eu, us) {

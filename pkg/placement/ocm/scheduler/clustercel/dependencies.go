@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Looks is the set of fields and scores that expressions read. The zero value is nothing.
-type Looks struct {
+// Dependencies are the fields and scores that expressions read. The zero value is nothing.
+type Dependencies struct {
 	// paths are fields of the cluster; an empty one is all of it.
 	paths [][]string
 	// sheets are names of score sheets; allSheets is true if the names cannot be determined.
@@ -23,87 +23,89 @@ type Looks struct {
 	allSheets bool
 }
 
-// At is true if scores of that name are read.
-func (l *Looks) At(sheet string) bool { return l.allSheets || slices.Contains(l.sheets, sheet) }
+// ReadsScores is true if scores of that name are read.
+func (d *Dependencies) ReadsScores(sheet string) bool {
+	return d.allSheets || slices.Contains(d.sheets, sheet)
+}
 
 // Differ is true if any field that is read differs between two states of a cluster.
-func (l *Looks) Differ(a, b map[string]any) bool {
-	return slices.ContainsFunc(l.paths, func(path []string) bool {
+func (d *Dependencies) Differ(a, b map[string]any) bool {
+	return slices.ContainsFunc(d.paths, func(path []string) bool {
 		was, wasThere, wasErr := unstructured.NestedFieldNoCopy(a, path...)
 		is, isThere, isErr := unstructured.NestedFieldNoCopy(b, path...)
 		return wasThere != isThere || (wasErr == nil) != (isErr == nil) || !equality.Semantic.DeepEqual(was, is)
 	})
 }
 
-// Join adds the fields of another.
-func (l *Looks) Join(other Looks) {
-	l.paths = append(l.paths, other.paths...)
-	l.sheets = append(l.sheets, other.sheets...)
-	l.allSheets = l.allSheets || other.allSheets
+// Merge adds the fields of another.
+func (d *Dependencies) Merge(other Dependencies) {
+	d.paths = append(d.paths, other.paths...)
+	d.sheets = append(d.sheets, other.sheets...)
+	d.allSheets = d.allSheets || other.allSheets
 }
 
-// Nothing is true if no field of a cluster is read.
-func (l *Looks) Nothing() bool { return len(l.paths) == 0 }
+// IsEmpty is true if no field of a cluster is read.
+func (d *Dependencies) IsEmpty() bool { return len(d.paths) == 0 }
 
-func (l *Looks) add(expression *cel.Ast) { l.visit(expression.NativeRep().Expr()) }
+func (d *Dependencies) add(expression *cel.Ast) { d.visit(expression.NativeRep().Expr()) }
 
 // visit descends to the variable, and records the longest path of fields from it.
-func (l *Looks) visit(e ast.Expr) {
+func (d *Dependencies) visit(e ast.Expr) {
 	if path, ok := pathOf(e); ok {
-		l.note(path)
+		d.note(path)
 		return
 	}
 	switch e.Kind() {
 	case ast.SelectKind:
-		l.visit(e.AsSelect().Operand())
+		d.visit(e.AsSelect().Operand())
 	case ast.CallKind:
-		l.visitCall(e.AsCall())
+		d.visitCall(e.AsCall())
 	case ast.ListKind:
 		for _, element := range e.AsList().Elements() {
-			l.visit(element)
+			d.visit(element)
 		}
 	case ast.MapKind:
 		for _, entry := range e.AsMap().Entries() {
-			l.visit(entry.AsMapEntry().Key())
-			l.visit(entry.AsMapEntry().Value())
+			d.visit(entry.AsMapEntry().Key())
+			d.visit(entry.AsMapEntry().Value())
 		}
 	case ast.ComprehensionKind:
 		c := e.AsComprehension()
 		for _, part := range []ast.Expr{c.IterRange(), c.AccuInit(), c.LoopCondition(), c.LoopStep(), c.Result()} {
-			l.visit(part)
+			d.visit(part)
 		}
 	case ast.LiteralKind, ast.IdentKind:
 	default:
-		l.note(nil) // An unknown kind of expression may read everything.
+		d.note(nil) // An unknown kind of expression may read everything.
 	}
 }
 
-func (l *Looks) visitCall(call ast.CallExpr) {
+func (d *Dependencies) visitCall(call ast.CallExpr) {
 	if call.IsMemberFunction() {
 		if call.FunctionName() == scoresFunction && isVariable(call.Target()) {
-			l.noteScores(call.Args())
+			d.noteScores(call.Args())
 		} else {
-			l.visit(call.Target())
+			d.visit(call.Target())
 		}
 	}
 	for _, argument := range call.Args() {
-		l.visit(argument)
+		d.visit(argument)
 	}
 }
 
-func (l *Looks) noteScores(arguments []ast.Expr) {
+func (d *Dependencies) noteScores(arguments []ast.Expr) {
 	if len(arguments) == 1 && arguments[0].Kind() == ast.LiteralKind {
 		if name, ok := arguments[0].AsLiteral().(types.String); ok {
-			l.sheets = append(l.sheets, string(name))
+			d.sheets = append(d.sheets, string(name))
 			return
 		}
 	}
-	l.allSheets = true
+	d.allSheets = true
 }
 
-func (l *Looks) note(path []string) {
-	if !slices.ContainsFunc(l.paths, func(known []string) bool { return slices.Equal(known, path) }) {
-		l.paths = append(l.paths, path)
+func (d *Dependencies) note(path []string) {
+	if !slices.ContainsFunc(d.paths, func(known []string) bool { return slices.Equal(known, path) }) {
+		d.paths = append(d.paths, path)
 	}
 }
 

@@ -23,12 +23,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
-// wish is a Placement's spec, parsed once per generation.
-type wish struct {
+// parsedPlacement is a Placement's spec, parsed once per generation.
+type parsedPlacement struct {
 	uid        types.UID
 	generation int64
 	// wrong says what is invalid, and which component reports it; empty if all is valid. Otherwise
-	// only the sets of the wish count.
+	// only the sets count.
 	wrong string
 	// sets are those that it names; empty is all.
 	sets     []string
@@ -38,49 +38,49 @@ type wish struct {
 	byScore  bool
 	// rateLimit is the interval in which scores alone change nothing.
 	rateLimit time.Duration
-	looks     looks
+	reads     dependencies
 	// watch measures plugins and expressions; nil measures nothing.
 	watch *stopwatch
 }
 
-// looks is what a decision depends on besides taints.
-type looks struct {
+// dependencies are what a decision depends on, besides taints.
+type dependencies struct {
 	labels, claims sets.Set[string]
 	resources      bool
 	// scores are names of AddOnPlacementScores, with the names of scores in them.
 	scores map[string]sets.Set[string]
-	cel    clustercel.Looks
+	cel    clustercel.Dependencies
 }
 
-// newWish parses a Placement.
-func newWish(placement *ocmclusterv1beta1.Placement, compiler *clustercel.Compiler) *wish {
+// parsePlacement parses a Placement.
+func parsePlacement(placement *ocmclusterv1beta1.Placement, compiler *clustercel.Compiler) *parsedPlacement {
 	spec := &placement.Spec
-	w := &wish{uid: placement.UID, generation: placement.Generation, sets: spec.ClusterSets, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore,
-		looks: looks{labels: sets.New[string](), claims: sets.New[string](), scores: map[string]sets.Set[string]{}}}
-	w.policy.Kind = framework.PickAll
+	p := &parsedPlacement{uid: placement.UID, generation: placement.Generation, sets: spec.ClusterSets, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore,
+		reads: dependencies{labels: sets.New[string](), claims: sets.New[string](), scores: map[string]sets.Set[string]{}}}
+	p.policy.Kind = framework.PickAll
 	if spec.NumberOfClusters != nil {
-		w.policy.Kind, w.policy.Count = framework.PickN, int(*spec.NumberOfClusters)
+		p.policy.Kind, p.policy.Count = framework.PickN, int(*spec.NumberOfClusters)
 	}
 	for _, part := range []struct {
 		name string
 		read func(*ocmclusterv1beta1.PlacementSpec) error
 	}{
-		{predicate.Name, func(spec *ocmclusterv1beta1.PlacementSpec) error { return w.readPredicates(spec, compiler) }},
-		{untolerated.Name, w.readTolerations},
-		{"PrioritizerPolicy", w.readPrioritizers},
-		{"DecisionStrategy", w.readGrouping},
-		{"ScoreRateLimit", w.readRateLimit},
+		{predicate.Name, func(spec *ocmclusterv1beta1.PlacementSpec) error { return p.readPredicates(spec, compiler) }},
+		{untolerated.Name, p.readTolerations},
+		{"PrioritizerPolicy", p.readPrioritizers},
+		{"DecisionStrategy", p.readGrouping},
+		{"ScoreRateLimit", p.readRateLimit},
 	} {
 		if err := part.read(spec); err != nil {
-			w.wrong = fmt.Sprintf("%s:%v", part.name, err)
-			return w
+			p.wrong = fmt.Sprintf("%s:%v", part.name, err)
+			return p
 		}
 	}
-	w.readSpread(spec)
-	return w
+	p.readSpread(spec)
+	return p
 }
 
-func (w *wish) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *clustercel.Compiler) error {
+func (p *parsedPlacement) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *clustercel.Compiler) error {
 	for i := range spec.Predicates {
 		selector := &spec.Predicates[i].RequiredClusterSelector
 		term := framework.Term{}
@@ -88,26 +88,26 @@ func (w *wish) readPredicates(spec *ocmclusterv1beta1.PlacementSpec, compiler *c
 		if term.Labels, term.Claims, err = selectors(&selector.LabelSelector, &selector.ClaimSelector); err != nil {
 			return err
 		}
-		w.lookAt(term.Labels, term.Claims)
+		p.addSelectors(term.Labels, term.Claims)
 		if expressions := selector.CELSelector.CELExpressions; len(expressions) > 0 {
 			compiled, err := compiler.Compile(expressions)
 			if err != nil {
 				return err
 			}
 			term.Matches = func(cluster *framework.Cluster) (bool, error) {
-				defer w.watch.expression()()
+				defer p.watch.expression()()
 				return compiled.Matches(cluster.Source.(*source).expressed())
 			}
-			w.looks.cel.Join(compiled.Looks())
+			p.reads.cel.Merge(compiled.Dependencies())
 		}
-		w.policy.Required = append(w.policy.Required, term)
+		p.policy.Required = append(p.policy.Required, term)
 	}
 	return nil
 }
 
-func (w *wish) lookAt(ofLabels, ofClaims labels.Selector) {
-	insertKeys(w.looks.labels, ofLabels)
-	insertKeys(w.looks.claims, ofClaims)
+func (p *parsedPlacement) addSelectors(ofLabels, ofClaims labels.Selector) {
+	insertKeys(p.reads.labels, ofLabels)
+	insertKeys(p.reads.claims, ofClaims)
 }
 
 func insertKeys(keys sets.Set[string], selector labels.Selector) {
@@ -117,7 +117,7 @@ func insertKeys(keys sets.Set[string], selector labels.Selector) {
 	}
 }
 
-func (w *wish) readTolerations(spec *ocmclusterv1beta1.PlacementSpec) error {
+func (p *parsedPlacement) readTolerations(spec *ocmclusterv1beta1.PlacementSpec) error {
 	for _, t := range spec.Tolerations {
 		exists := t.Operator == ocmclusterv1beta1.OperatorExists
 		switch {
@@ -133,7 +133,7 @@ func (w *wish) readTolerations(spec *ocmclusterv1beta1.PlacementSpec) error {
 			limit := time.Duration(min(*t.TolerationSeconds, maxSeconds)) * time.Second
 			toleration.For = &limit
 		}
-		w.policy.Tolerations = append(w.policy.Tolerations, toleration)
+		p.policy.Tolerations = append(p.policy.Tolerations, toleration)
 	}
 	return nil
 }
@@ -146,12 +146,12 @@ func (c complaint) Error() string { return string(c) }
 // maxSeconds is a hundred years; the maximum of a Duration is about three times as much.
 const maxSeconds = 100 * 365 * 24 * 3600
 
-func (w *wish) readPrioritizers(spec *ocmclusterv1beta1.PlacementSpec) error {
+func (p *parsedPlacement) readPrioritizers(spec *ocmclusterv1beta1.PlacementSpec) error {
 	policy := &spec.PrioritizerPolicy
 	switch policy.Mode {
 	case ocmclusterv1beta1.ModeExact:
 	case ocmclusterv1beta1.ModeAdditive, "":
-		w.scorers = []framework.Weighted{{Scorer: balance.Scorer{}, Weight: 1}, {Scorer: steady.Scorer{}, Weight: 1}}
+		p.scorers = []framework.Weighted{{Scorer: balance.Scorer{}, Weight: 1}, {Scorer: steady.Scorer{}, Weight: 1}}
 	default:
 		return fmt.Errorf("incorrect prioritizer policy mode: %s", policy.Mode)
 	}
@@ -161,22 +161,22 @@ func (w *wish) readPrioritizers(spec *ocmclusterv1beta1.PlacementSpec) error {
 			return err
 		}
 		weighted := framework.Weighted{Scorer: scorer, Weight: int64(config.Weight)}
-		if at := slices.IndexFunc(w.scorers, func(known framework.Weighted) bool { return known.Scorer.Name() == scorer.Name() }); at >= 0 {
-			w.scorers[at] = weighted
+		if at := slices.IndexFunc(p.scorers, func(known framework.Weighted) bool { return known.Scorer.Name() == scorer.Name() }); at >= 0 {
+			p.scorers[at] = weighted
 		} else {
-			w.scorers = append(w.scorers, weighted)
+			p.scorers = append(p.scorers, weighted)
 		}
 	}
-	w.scorers = slices.DeleteFunc(w.scorers, func(weighted framework.Weighted) bool { return weighted.Weight == 0 })
-	for _, weighted := range w.scorers {
+	p.scorers = slices.DeleteFunc(p.scorers, func(weighted framework.Weighted) bool { return weighted.Weight == 0 })
+	for _, weighted := range p.scorers {
 		switch scorer := weighted.Scorer.(type) {
 		case allocatable.Scorer:
-			w.looks.resources = true
+			p.reads.resources = true
 		case addonscore.Scorer:
-			if w.looks.scores[scorer.Sheet] == nil {
-				w.looks.scores[scorer.Sheet] = sets.New[string]()
+			if p.reads.scores[scorer.Sheet] == nil {
+				p.reads.scores[scorer.Sheet] = sets.New[string]()
 			}
-			w.looks.scores[scorer.Sheet].Insert(scorer.Value)
+			p.reads.scores[scorer.Sheet].Insert(scorer.Value)
 		}
 	}
 	return nil
@@ -197,36 +197,38 @@ func scorerOf(coordinate *ocmclusterv1beta1.ScoreCoordinate) (framework.Scorer, 
 	return nil, fmt.Errorf("incorrect builtin prioritizer: %s", coordinate.BuiltIn)
 }
 
-func (w *wish) readGrouping(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
-	if w.grouping, err = newGrouping(spec); err != nil {
+func (p *parsedPlacement) readGrouping(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
+	if p.grouping, err = newGrouping(spec); err != nil {
 		return err
 	}
-	for _, named := range w.grouping.named {
-		w.lookAt(named.labels, named.claims)
+	for _, named := range p.grouping.named {
+		p.addSelectors(named.labels, named.claims)
 	}
 	return nil
 }
 
-func (w *wish) readRateLimit(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
+func (p *parsedPlacement) readRateLimit(spec *ocmclusterv1beta1.PlacementSpec) (err error) {
 	if spec.ScoreRateLimit != "" {
-		w.rateLimit, err = time.ParseDuration(spec.ScoreRateLimit)
+		p.rateLimit, err = time.ParseDuration(spec.ScoreRateLimit)
 	}
 	return err
 }
 
-func (w *wish) readSpread(spec *ocmclusterv1beta1.PlacementSpec) {
+func (p *parsedPlacement) readSpread(spec *ocmclusterv1beta1.PlacementSpec) {
 	for _, c := range spec.SpreadPolicy.SpreadConstraints {
 		claim := c.TopologyKeyType == ocmclusterv1beta1.TopologyClaim
-		w.policy.Spread = append(w.policy.Spread, framework.SpreadConstraint{
+		p.policy.Spread = append(p.policy.Spread, framework.SpreadConstraint{
 			Label: c.TopologyKey, Claim: claim, MaxSkew: int(max(1, c.MaxSkew)), Soft: c.WhenUnsatisfiable != ocmclusterv1beta1.DoNotSchedule,
 		})
 		if claim {
-			w.looks.claims.Insert(c.TopologyKey)
+			p.reads.claims.Insert(c.TopologyKey)
 		} else {
-			w.looks.labels.Insert(c.TopologyKey)
+			p.reads.labels.Insert(c.TopologyKey)
 		}
 	}
 }
 
 // names is true if the Placement chooses from a set, if that is bound.
-func (w *wish) names(set string) bool { return len(w.sets) == 0 || slices.Contains(w.sets, set) }
+func (p *parsedPlacement) names(set string) bool {
+	return len(p.sets) == 0 || slices.Contains(p.sets, set)
+}

@@ -16,9 +16,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
 
-// tally counts the decisions of the whole hub by cluster, and knows what Placements are about to
-// write. That counts at once, and its later event triggers nothing.
-type tally struct {
+// decisionIndex counts the decisions of all Placements by cluster. It includes pending writes: they count
+// at once, and their later events trigger nothing.
+type decisionIndex struct {
 	mu      sync.Mutex // guards the following fields
 	records map[types.NamespacedName]*record
 	// counts are by cluster.
@@ -67,8 +67,8 @@ type expectation struct {
 	version uint64
 }
 
-func newTally() *tally {
-	return &tally{records: map[types.NamespacedName]*record{}, counts: map[string]int{}, objects: map[types.NamespacedName]sets.Set[string]{}}
+func newDecisionIndex() *decisionIndex {
+	return &decisionIndex{records: map[types.NamespacedName]*record{}, counts: map[string]int{}, objects: map[types.NamespacedName]sets.Set[string]{}}
 }
 
 func clustersOf(decision *ocmclusterv1beta1.PlacementDecision) []string {
@@ -87,7 +87,7 @@ func versionOf(decision *ocmclusterv1beta1.PlacementDecision) uint64 {
 
 // see handles an event of a PlacementDecision, and returns the Placements to reconcile: none, if
 // one of them wrote it.
-func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []types.NamespacedName {
+func (t *decisionIndex) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []types.NamespacedName {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := types.NamespacedName{Namespace: decision.Namespace, Name: decision.Name}
@@ -125,14 +125,14 @@ func (t *tally) see(decision *ocmclusterv1beta1.PlacementDecision, gone bool) []
 
 // expect counts what a Placement is about to write to an object, which is nothing if it is about to
 // be deleted.
-func (t *tally) expect(key types.NamespacedName, is content, gone bool) {
+func (t *decisionIndex) expect(key types.NamespacedName, is content, gone bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set(key, &record{content: is, expected: &expectation{gone: gone}})
 }
 
 // wrote records the result of the write: the object, or nil if that is unknown.
-func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.PlacementDecision) {
+func (t *decisionIndex) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.PlacementDecision) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known := t.records[key]
@@ -147,14 +147,14 @@ func (t *tally) wrote(key types.NamespacedName, decision *ocmclusterv1beta1.Plac
 }
 
 // lost removes an object that no longer existed when it was to be deleted.
-func (t *tally) lost(key types.NamespacedName) {
+func (t *decisionIndex) lost(key types.NamespacedName) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set(key, nil)
 }
 
 // set replaces a record; nil is none.
-func (t *tally) set(key types.NamespacedName, is *record) {
+func (t *decisionIndex) set(key types.NamespacedName, is *record) {
 	if was := t.records[key]; was != nil {
 		for _, d := range was.decisions {
 			if t.counts[d.ClusterName]--; t.counts[d.ClusterName] == 0 {
@@ -182,7 +182,7 @@ func (t *tally) set(key types.NamespacedName, is *record) {
 }
 
 // objectsOf are the names of a Placement's decisions, sorted by number.
-func (t *tally) objectsOf(placement types.NamespacedName) []string {
+func (t *decisionIndex) objectsOf(placement types.NamespacedName) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	names := t.objects[placement].UnsortedList()
@@ -192,7 +192,7 @@ func (t *tally) objectsOf(placement types.NamespacedName) []string {
 
 // others returns how many decisions of other Placements have each cluster, and the largest of these
 // numbers.
-func (t *tally) others(placement types.NamespacedName) (counts func(cluster string) int, most int) {
+func (t *decisionIndex) others(placement types.NamespacedName) (counts func(cluster string) int, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	own := map[string]int{}

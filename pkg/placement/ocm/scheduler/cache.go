@@ -23,9 +23,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/scheduler/clustercel"
 )
 
-// roster maintains, from events, the clusters, who may choose from which, and what each Placement
-// reads. From these it follows which Placements a change concerns.
-type roster struct {
+// clusterCache holds the clusters, the sets that are bound to each namespace, and what each Placement
+// reads. Events update it. From these it derives which Placements a change concerns.
+type clusterCache struct {
 	mu sync.RWMutex // guards the following fields
 	// entries are by name. They are replaced, never changed.
 	entries map[string]*entry
@@ -37,13 +37,13 @@ type roster struct {
 	bound map[string]sets.Set[string]
 	// sheets are scores by cluster and name.
 	sheets map[string]map[string]framework.ScoreSheet
-	// wishes are those of all decided Placements, by namespace and name.
-	wishes map[string]map[string]*wish
+	// placements are all decided Placements, by namespace and name.
+	placements map[string]map[string]*parsedPlacement
 }
 
-func newRoster() *roster {
-	return &roster{entries: map[string]*entry{}, sets: map[string]labels.Selector{}, bound: map[string]sets.Set[string]{},
-		sheets: map[string]map[string]framework.ScoreSheet{}, wishes: map[string]map[string]*wish{}}
+func newClusterCache() *clusterCache {
+	return &clusterCache{entries: map[string]*entry{}, sets: map[string]labels.Selector{}, bound: map[string]sets.Set[string]{},
+		sheets: map[string]map[string]framework.ScoreSheet{}, placements: map[string]map[string]*parsedPlacement{}}
 }
 
 // entry is a cluster.
@@ -114,46 +114,46 @@ func (s *source) scores(sheet string) ([]clustercel.Score, bool) {
 }
 
 // setCluster adds or updates a cluster.
-func (r *roster) setCluster(object *clusterv1.ManagedCluster) (was, is *entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was = r.entries[object.Name]
-	is = newEntry(object, r.sheets[object.Name])
-	r.replace(was, is)
+func (c *clusterCache) setCluster(object *clusterv1.ManagedCluster) (was, is *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was = c.entries[object.Name]
+	is = newEntry(object, c.sheets[object.Name])
+	c.replace(was, is)
 	return was, is
 }
 
-func (r *roster) replace(was, is *entry) {
+func (c *clusterCache) replace(was, is *entry) {
 	name := is.cluster.Name
-	r.entries[name] = is
+	c.entries[name] = is
 	if was == nil {
-		r.order = nil
+		c.order = nil
 		return
 	}
-	if at, ok := slices.BinarySearchFunc(r.order, name, compareName); ok {
-		r.order[at] = is
+	if at, ok := slices.BinarySearchFunc(c.order, name, compareName); ok {
+		c.order[at] = is
 	}
 }
 
 func compareName(e *entry, name string) int { return strings.Compare(e.cluster.Name, name) }
 
 // removeCluster removes a cluster.
-func (r *roster) removeCluster(name string) (was *entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was = r.entries[name]
-	delete(r.entries, name)
-	r.order = nil
+func (c *clusterCache) removeCluster(name string) (was *entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was = c.entries[name]
+	delete(c.entries, name)
+	c.order = nil
 	return was
 }
 
 // setSheet adds or updates a cluster's scores; nil removes them.
-func (r *roster) setSheet(cluster, name string, object *clusterv1alpha1.AddOnPlacementScore) (was, is framework.ScoreSheet) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was = r.sheets[cluster][name]
-	sheets := make(map[string]framework.ScoreSheet, len(r.sheets[cluster])+1)
-	for other, sheet := range r.sheets[cluster] {
+func (c *clusterCache) setSheet(cluster, name string, object *clusterv1alpha1.AddOnPlacementScore) (was, is framework.ScoreSheet) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was = c.sheets[cluster][name]
+	sheets := make(map[string]framework.ScoreSheet, len(c.sheets[cluster])+1)
+	for other, sheet := range c.sheets[cluster] {
 		sheets[other] = sheet
 	}
 	delete(sheets, name)
@@ -167,27 +167,27 @@ func (r *roster) setSheet(cluster, name string, object *clusterv1alpha1.AddOnPla
 		}
 		sheets[name] = is
 	}
-	r.sheets[cluster] = sheets
+	c.sheets[cluster] = sheets
 	if len(sheets) == 0 {
-		delete(r.sheets, cluster)
+		delete(c.sheets, cluster)
 	}
-	if known := r.entries[cluster]; known != nil {
-		r.replace(known, newEntry(known.source.object, sheets))
+	if known := c.entries[cluster]; known != nil {
+		c.replace(known, newEntry(known.source.object, sheets))
 	}
 	return was, is
 }
 
 // setSet adds or updates a set; nil removes it. It reports whether anything changed.
-func (r *roster) setSet(name string, object *clusterv1beta2.ManagedClusterSet) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.sets[name]
+func (c *clusterCache) setSet(name string, object *clusterv1beta2.ManagedClusterSet) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.sets[name]
 	if object == nil {
-		delete(r.sets, name)
+		delete(c.sets, name)
 		return was != nil
 	}
 	is := selectorOf(object)
-	r.sets[name] = is
+	c.sets[name] = is
 	// Selectors of nothing and of everything have the same string.
 	return was == nil || was.String() != is.String() || was.Empty() != is.Empty()
 }
@@ -208,42 +208,42 @@ func selectorOf(set *clusterv1beta2.ManagedClusterSet) labels.Selector {
 }
 
 // setBinding records whether a set is bound to a namespace. It reports whether that has changed.
-func (r *roster) setBinding(namespace, set string, there bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.bound[namespace].Has(set) == there {
+func (c *clusterCache) setBinding(namespace, set string, there bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.bound[namespace].Has(set) == there {
 		return false
 	}
 	if !there {
-		r.bound[namespace].Delete(set)
+		c.bound[namespace].Delete(set)
 		return true
 	}
-	if r.bound[namespace] == nil {
-		r.bound[namespace] = sets.New[string]()
+	if c.bound[namespace] == nil {
+		c.bound[namespace] = sets.New[string]()
 	}
-	r.bound[namespace].Insert(set)
+	c.bound[namespace].Insert(set)
 	return true
 }
 
-// wishOf is a Placement's wish, if it was read from that generation.
-func (r *roster) wishOf(key types.NamespacedName) *wish {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.wishes[key.Namespace][key.Name]
+// parsedOf returns a parsed Placement, or nil. The caller compares its UID and generation.
+func (c *clusterCache) parsedOf(key types.NamespacedName) *parsedPlacement {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.placements[key.Namespace][key.Name]
 }
 
-// setWish registers what a Placement reads; nil removes it.
-func (r *roster) setWish(key types.NamespacedName, w *wish) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if w == nil {
-		delete(r.wishes[key.Namespace], key.Name)
+// setParsed stores a parsed Placement; nil removes it.
+func (c *clusterCache) setParsed(key types.NamespacedName, p *parsedPlacement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p == nil {
+		delete(c.placements[key.Namespace], key.Name)
 		return
 	}
-	if r.wishes[key.Namespace] == nil {
-		r.wishes[key.Namespace] = map[string]*wish{}
+	if c.placements[key.Namespace] == nil {
+		c.placements[key.Namespace] = map[string]*parsedPlacement{}
 	}
-	r.wishes[key.Namespace][key.Name] = w
+	c.placements[key.Namespace][key.Name] = p
 }
 
 // available is what a Placement can choose from.
@@ -256,23 +256,23 @@ type available struct {
 }
 
 // availableTo finds what a Placement can choose from, sorted by the clusters' names.
-func (r *roster) availableTo(namespace string, w *wish) available {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.order == nil {
-		r.order = make([]*entry, 0, len(r.entries))
-		for _, e := range r.entries {
-			r.order = append(r.order, e)
+func (c *clusterCache) availableTo(namespace string, p *parsedPlacement) available {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.order == nil {
+		c.order = make([]*entry, 0, len(c.entries))
+		for _, e := range c.entries {
+			c.order = append(c.order, e)
 		}
-		slices.SortFunc(r.order, func(a, b *entry) int { return compareName(a, b.cluster.Name) })
+		slices.SortFunc(c.order, func(a, b *entry) int { return compareName(a, b.cluster.Name) })
 	}
 	var a available
 	var selectors []labels.Selector
-	a.bound, a.eligible, selectors = r.eligible(namespace, w)
+	a.bound, a.eligible, selectors = c.eligible(namespace, p)
 	if len(selectors) > 0 {
-		a.clusters = make([]framework.Cluster, 0, len(r.order))
+		a.clusters = make([]framework.Cluster, 0, len(c.order))
 	}
-	for _, e := range r.order {
+	for _, e := range c.order {
 		if !e.cluster.Leaving && isIn(e, selectors) {
 			a.clusters = append(a.clusters, e.cluster)
 		}
@@ -281,14 +281,14 @@ func (r *roster) availableTo(namespace string, w *wish) available {
 }
 
 // eligible are the sets that a Placement chooses from, in order.
-func (r *roster) eligible(namespace string, w *wish) (bound int, names []string, selectors []labels.Selector) {
-	for _, set := range sets.List(r.bound[namespace]) {
-		selector, there := r.sets[set]
+func (c *clusterCache) eligible(namespace string, p *parsedPlacement) (bound int, names []string, selectors []labels.Selector) {
+	for _, set := range sets.List(c.bound[namespace]) {
+		selector, there := c.sets[set]
 		if !there {
 			continue
 		}
 		bound++
-		if w.names(set) {
+		if p.names(set) {
 			names, selectors = append(names, set), append(selectors, selector)
 		}
 	}
@@ -296,8 +296,8 @@ func (r *roster) eligible(namespace string, w *wish) (bound int, names []string,
 }
 
 // hasEligible is true if there is a set that a Placement chooses from.
-func (r *roster) hasEligible(namespace string, w *wish) bool {
-	_, names, _ := r.eligible(namespace, w)
+func (c *clusterCache) hasEligible(namespace string, p *parsedPlacement) bool {
+	_, names, _ := c.eligible(namespace, p)
 	return len(names) > 0
 }
 
