@@ -93,7 +93,7 @@ func resultOf(name string, why *scheduler.Explanation) Result {
 	case why.Total == 0:
 		r.Summary = why.Satisfied.Message
 	}
-	left := why.Held.Clone()
+	left := why.Current.Clone()
 	for _, place := range why.Picked {
 		change := Add
 		if left.Has(place.Cluster.Name) {

@@ -58,8 +58,8 @@ func (c *cycle) find(name string) *Cluster {
 // kept returns the cluster's holding if it is selected for the current policy. It is not judged
 // again.
 func (c *cycle) kept(name string) (Holding, bool) {
-	h, held := c.holdings[name]
-	return h, held && h.Current && h.selected()
+	h, found := c.holdings[name]
+	return h, found && h.Current && h.selected()
 }
 
 // pickAll selects every cluster with a current holding, whatever the rules say now, and every other
@@ -95,7 +95,7 @@ func (c *cycle) pickFixed() {
 func (c *cycle) pickNamed(name string) {
 	cluster := c.find(name)
 	if cluster == nil {
-		c.miss(Choice{Cluster: name, Outcome: c.missing(name)})
+		c.miss(Choice{Cluster: name, Result: c.missing(name)})
 		return
 	}
 	if c.holdings[name].selected() {
@@ -103,14 +103,14 @@ func (c *cycle) pickNamed(name string) {
 		return
 	}
 	if reason := c.judge(cluster); reason != "" {
-		c.miss(Choice{Cluster: name, Outcome: Ineligible, Reason: reason})
+		c.miss(Choice{Cluster: name, Result: Ineligible, Reason: reason})
 		return
 	}
 	c.take(name, nil)
 }
 
 // missing says why a named cluster is not available.
-func (c *cycle) missing(name string) Outcome {
+func (c *cycle) missing(name string) Result {
 	if c.policy.Within == nil || c.policy.Within.Has(name) {
 		return Unknown
 	}
@@ -132,9 +132,9 @@ func (c *cycle) refuse(cluster, rule, reason string) {
 
 // take selects a cluster, through its existing holding if there is one.
 func (c *cycle) take(name string, score *Score) {
-	h, held := c.holdings[name]
+	h, found := c.holdings[name]
 	switch {
-	case !held:
+	case !found:
 		c.decision.Add = append(c.decision.Add, name)
 	case h.State == Terminating:
 		c.decision.Waiting = append(c.decision.Waiting, name)

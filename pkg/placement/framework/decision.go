@@ -42,19 +42,19 @@ type Decision struct {
 // Choice is the result for one cluster. The caller writes the text about it.
 type Choice struct {
 	Cluster string
-	Outcome Outcome
+	Result  Result
 	// Reason is the rule's, if a rule is the cause.
 	Reason string
 	// Score is nil if the cluster was not ranked.
 	Score *Score
 }
 
-// Outcome is the type of a result.
-type Outcome int
+// Result is the type of a result.
+type Result int
 
 const (
 	// Picked has the placement.
-	Picked Outcome = iota
+	Picked Result = iota
 	// Outscored passed all rules, and others were better.
 	Outscored
 	// Refused was refused by a rule.

@@ -59,7 +59,7 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 		counts["scored lower"] = decision.Outscored
 	}
 	for _, u := range decision.Unselected {
-		switch u.Outcome {
+		switch u.Result {
 		case Unknown:
 			counts["named but not in the fleet"]++
 		case Outside:
@@ -70,10 +70,10 @@ func (p Profile) Diagnose(policy *Policy, fleet *Fleet, decision *Decision) Diag
 }
 
 // briefs counts refusals by their rules' brief reasons.
-func briefs(asked []Rule, policy *Policy, fleet *Fleet, refusals []Refusal) map[string]int {
+func briefs(active []Rule, policy *Policy, fleet *Fleet, refusals []Refusal) map[string]int {
 	counts := map[string]int{}
 	rules := map[string]Rule{}
-	for _, rule := range asked {
+	for _, rule := range active {
 		rules[rule.Name()] = rule
 	}
 	clusters := make(map[string]*Cluster, len(fleet.Clusters))

@@ -14,8 +14,8 @@ import (
 type candidate struct {
 	cluster  *Cluster
 	affinity int32
-	// held is true for a cluster that has the placement from an earlier policy.
-	held bool
+	// current is true for a cluster that has the placement from an earlier policy.
+	current bool
 }
 
 // byMerit orders candidates of one spread score, the best first: by affinity, then those that have
@@ -25,8 +25,8 @@ func byMerit(a, b candidate) int {
 	if a.affinity != b.affinity {
 		return cmp.Compare(b.affinity, a.affinity)
 	}
-	if a.held != b.held {
-		if a.held {
+	if a.current != b.current {
+		if a.current {
 			return -1
 		}
 		return 1
@@ -89,11 +89,11 @@ func (c *cycle) candidates(ranker Ranker) []candidate {
 	passed := make([]candidate, 0, len(c.clusters))
 	rank := ranker.Rank(c.policy, c.fleet)
 	for _, cluster := range c.clusters {
-		h, held := c.holdings[cluster.Name]
+		h, found := c.holdings[cluster.Name]
 		if _, kept := c.kept(cluster.Name); kept || c.judge(cluster) != "" {
 			continue
 		}
-		passed = append(passed, candidate{cluster: cluster, affinity: rank(cluster), held: held && h.selected()})
+		passed = append(passed, candidate{cluster: cluster, affinity: rank(cluster), current: found && h.selected()})
 	}
 	slices.SortFunc(passed, byMerit)
 	return passed
@@ -101,11 +101,11 @@ func (c *cycle) candidates(ranker Ranker) []candidate {
 
 // start begins a spread with the kept clusters; nil if the policy has no spread.
 func (c *cycle) start(spreader Spreader, kept []Holding) Spread {
-	taken := make([]*Cluster, 0, len(kept))
+	selected := make([]*Cluster, 0, len(kept))
 	for _, h := range kept {
-		taken = append(taken, c.find(h.Cluster))
+		selected = append(selected, c.find(h.Cluster))
 	}
-	return spreader.Start(c.policy, c.fleet, taken)
+	return spreader.Start(c.policy, c.fleet, selected)
 }
 
 // fill picks from the sorted candidates until there are enough.
@@ -137,7 +137,7 @@ func (c *cycle) room() int {
 // pass reports that a cluster was not good enough.
 func (c *cycle) pass(rest candidate, spread int32) {
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
-		Cluster: rest.cluster.Name, Outcome: Outscored, Score: &Score{Spread: spread, Affinity: rest.affinity},
+		Cluster: rest.cluster.Name, Result: Outscored, Score: &Score{Spread: spread, Affinity: rest.affinity},
 	})
 }
 
@@ -145,6 +145,6 @@ func (c *cycle) pass(rest candidate, spread int32) {
 func (c *cycle) tellRefused() {
 	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
 	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {
-		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Outcome: Refused, Reason: r.Reason})
+		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Result: Refused, Reason: r.Reason})
 	}
 }

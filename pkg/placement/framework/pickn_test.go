@@ -24,23 +24,23 @@ type oneOfEach struct{}
 
 func (oneOfEach) Name() string { return "OneOfEach" }
 
-func (oneOfEach) Start(policy *Policy, _ *Fleet, taken []*Cluster) Spread {
+func (oneOfEach) Start(policy *Policy, _ *Fleet, selected []*Cluster) Spread {
 	if len(policy.Spread) == 0 {
 		return nil
 	}
-	s := &each{taken: map[int]bool{}}
-	for _, c := range taken {
+	s := &each{selected: map[int]bool{}}
+	for _, c := range selected {
 		s.Take(s.Class(c))
 	}
 	return s
 }
 
-type each struct{ taken map[int]bool }
+type each struct{ selected map[int]bool }
 
 func (*each) Class(c *Cluster) int { return len(c.Labels) }
 
 func (s *each) Judge(class int) (int32, string) {
-	if s.taken[class] {
+	if s.selected[class] {
 		return 0, "one is enough"
 	}
 	return int32(class), ""
@@ -48,7 +48,7 @@ func (s *each) Judge(class int) (int32, string) {
 
 func (*each) Best() int32 { return 100 }
 
-func (s *each) Take(class int) { s.taken[class] = true }
+func (s *each) Take(class int) { s.selected[class] = true }
 
 func testProfile(r ranks) Profile {
 	rules := []Rule{lacks("ok")}
@@ -64,7 +64,7 @@ func lower(name, reason string, affinity, spread int32) Choice {
 }
 
 func TestPickN_SelectsBest(t *testing.T) {
-	held := func(name string, state State, current bool, score *Score) Holding {
+	holding := func(name string, state State, current bool, score *Score) Holding {
 		return Holding{Cluster: name, State: state, Current: current, Score: score}
 	}
 	zero, high := &Score{}, &Score{Affinity: 10}
@@ -102,12 +102,12 @@ func TestPickN_SelectsBest(t *testing.T) {
 				Unselected: []Choice{{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"}}},
 		},
 		"none wanted": {
-			count: 0, clusters: all, holdings: []Holding{held("a", Bound, true, zero)},
+			count: 0, clusters: all, holdings: []Holding{holding("a", Bound, true, zero)},
 			want: Decision{Drop: []string{"a"}, Fulfilled: true, Settled: true},
 		},
 		"scaling out keeps what there is": {
 			why:   "even if others would score higher now",
-			count: 2, clusters: all, ranks: ranks{"b": 50, "c": 100}, holdings: []Holding{held("a", Bound, true, zero)},
+			count: 2, clusters: all, ranks: ranks{"b": 50, "c": 100}, holdings: []Holding{holding("a", Bound, true, zero)},
 			want: Decision{Add: []string{"c"}, Selected: []Choice{scored("a", 0, 0), scored("c", 100, 0)}, Fulfilled: true, Unselected: []Choice{
 				lower("b", `Cluster "b" does not score high enough (affinity score: 50, topology spread score: 0)`, 50, 0),
 				{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"},
@@ -115,21 +115,21 @@ func TestPickN_SelectsBest(t *testing.T) {
 		},
 		"enough is enough": {
 			why:   "nobody else is looked at, and a cluster that would be refused today stays",
-			count: 2, clusters: all, holdings: []Holding{held("a", Bound, true, high), held("d", Scheduled, true, zero)},
+			count: 2, clusters: all, holdings: []Holding{holding("a", Bound, true, high), holding("d", Scheduled, true, zero)},
 			want: Decision{Selected: []Choice{scored("a", 10, 0), scored("d", 0, 0)}, Fulfilled: true, Settled: true},
 		},
 		"scaling in drops what is not sent yet first": {
 			why:   "then the lowest score, then the smaller name",
-			count: 1, clusters: all, holdings: []Holding{held("a", Bound, true, zero), held("b", Bound, true, zero), held("c", Scheduled, true, high)},
+			count: 1, clusters: all, holdings: []Holding{holding("a", Bound, true, zero), holding("b", Bound, true, zero), holding("c", Scheduled, true, high)},
 			want: Decision{Drop: []string{"a", "c"}, Selected: []Choice{scored("b", 0, 0)}, Fulfilled: true, Settled: true},
 		},
 		"scaling in drops the lowest score": {
-			count: 1, clusters: all, holdings: []Holding{held("a", Bound, true, high), held("b", Bound, true, zero), held("c", Bound, true, nil)},
+			count: 1, clusters: all, holdings: []Holding{holding("a", Bound, true, high), holding("b", Bound, true, zero), holding("c", Bound, true, nil)},
 			want: Decision{Drop: []string{"b", "c"}, Selected: []Choice{scored("a", 10, 0)}, Fulfilled: true, Settled: true},
 		},
 		"a policy change keeps clusters that are as good as others": {
 			why:   "stickiness breaks ties before the name does",
-			count: 1, clusters: all, holdings: []Holding{held("a", Bound, false, zero)},
+			count: 1, clusters: all, holdings: []Holding{holding("a", Bound, false, zero)},
 			want: Decision{Adopt: []string{"a"}, Selected: []Choice{scored("a", 0, 0)}, Fulfilled: true, Unselected: []Choice{
 				lower("c", `Cluster "c" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
 				lower("b", `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
@@ -137,7 +137,7 @@ func TestPickN_SelectsBest(t *testing.T) {
 			}},
 		},
 		"a policy change moves to better ones": {
-			count: 1, clusters: all, ranks: ranks{"c": 1}, holdings: []Holding{held("a", Bound, false, zero)},
+			count: 1, clusters: all, ranks: ranks{"c": 1}, holdings: []Holding{holding("a", Bound, false, zero)},
 			want: Decision{Add: []string{"c"}, Drop: []string{"a"}, Selected: []Choice{scored("c", 1, 0)}, Fulfilled: true, Unselected: []Choice{
 				lower("a", `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
 				lower("b", `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
@@ -145,20 +145,20 @@ func TestPickN_SelectsBest(t *testing.T) {
 			}},
 		},
 		"remains of an earlier policy go when there are enough": {
-			count: 1, clusters: all, holdings: []Holding{held("a", Bound, false, zero), held("b", Bound, true, zero)},
+			count: 1, clusters: all, holdings: []Holding{holding("a", Bound, false, zero), holding("b", Bound, true, zero)},
 			want: Decision{Drop: []string{"a"}, Selected: []Choice{scored("b", 0, 0)}, Fulfilled: true, Settled: true},
 		},
 		"withdrawn holding is adopted again": {
-			count: 1, clusters: all[2:], holdings: []Holding{held("c", Unscheduled, true, zero)},
+			count: 1, clusters: all[2:], holdings: []Holding{holding("c", Unscheduled, true, zero)},
 			want: Decision{Adopt: []string{"c"}, Selected: []Choice{scored("c", 0, 0)}, Fulfilled: true,
 				Unselected: []Choice{{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"}}},
 		},
 		"a cluster that left is replaced": {
-			count: 2, clusters: all[:2], holdings: []Holding{held("gone", Bound, true, zero), held("a", Bound, true, zero)},
+			count: 2, clusters: all[:2], holdings: []Holding{holding("gone", Bound, true, zero), holding("a", Bound, true, zero)},
 			want: Decision{Add: []string{"b"}, Drop: []string{"gone"}, Selected: []Choice{scored("a", 0, 0), scored("b", 0, 0)}, Fulfilled: true},
 		},
 		"a terminating holding is waited for": {
-			count: 1, clusters: all[:1], holdings: []Holding{held("a", Terminating, true, zero)},
+			count: 1, clusters: all[:1], holdings: []Holding{holding("a", Terminating, true, zero)},
 			want: Decision{Waiting: []string{"a"}, Selected: []Choice{scored("a", 0, 0)}, Fulfilled: true},
 		},
 		"the spread counts before affinity": {
@@ -168,14 +168,14 @@ func TestPickN_SelectsBest(t *testing.T) {
 			want: Decision{Add: []string{"a", "c"}, Selected: []Choice{scored("a", 10, 1), scored("c", 0, 2)},
 				Unselected: []Choice{{Cluster: "b", Reason: "ClusterUnschedulable, one is enough"}}},
 		},
-		"the spread starts from what is held": {
-			count: 2, spread: spread, holdings: []Holding{held("a", Bound, true, zero)},
+		"the spread starts from the current clusters": {
+			count: 2, spread: spread, holdings: []Holding{holding("a", Bound, true, zero)},
 			clusters: []Cluster{cluster("a", "ok"), cluster("b", "ok"), cluster("c", "ok", "x")},
 			want: Decision{Add: []string{"c"}, Selected: []Choice{scored("a", 0, 0), scored("c", 0, 2)}, Fulfilled: true,
 				Unselected: []Choice{{Cluster: "b", Reason: "ClusterUnschedulable, one is enough"}}},
 		},
 		"scores of the others are those of the last round": {
-			why:   "before the last cluster was taken",
+			why:   "before the last cluster was selected",
 			count: 1, spread: spread, clusters: []Cluster{cluster("a", "ok"), cluster("b", "ok")},
 			want: Decision{Add: []string{"b"}, Selected: []Choice{scored("b", 0, 1)}, Fulfilled: true,
 				Unselected: []Choice{lower("a", `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 1)`, 0, 1)}},
@@ -210,11 +210,11 @@ func TestPickN_LimitsUnselected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told []string
+			var names []string
 			for _, u := range got.Unselected {
-				told = append(told, u.Cluster)
+				names = append(names, u.Cluster)
 			}
-			if diff := cmp.Diff(want, told); diff != "" {
+			if diff := cmp.Diff(want, names); diff != "" {
 				t.Errorf("%d of %d, spread %v (-want +got):\n%s", count, len(clusters), spread, diff)
 			}
 			if got.Outscored != 3-count || len(got.Refusals) != 2 {

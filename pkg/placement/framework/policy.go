@@ -47,8 +47,8 @@ type Policy struct {
 	Silence time.Duration
 	// Avoid are keys of taints that are never tolerated, whatever Tolerations say.
 	Avoid []string
-	// Held are the clusters that a Ranking picked the last time. Decide uses holdings instead.
-	Held sets.Set[string]
+	// Current are the clusters that a Ranking picked the last time. Decide uses holdings instead.
+	Current sets.Set[string]
 }
 
 // Term requires labels and properties, all of them at once.

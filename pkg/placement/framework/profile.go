@@ -38,7 +38,7 @@ type Spreader interface {
 	Name() string
 	// Start begins with the clusters that already have the placement. It returns nil if the policy
 	// does not ask for an even spread.
-	Start(policy *Policy, fleet *Fleet, taken []*Cluster) Spread
+	Start(policy *Policy, fleet *Fleet, selected []*Cluster) Spread
 }
 
 // Spread is one placement's spread while clusters are being picked.

@@ -61,7 +61,7 @@ type Place struct {
 	Parts []int64
 }
 
-// Rank filters, scores and cuts. It knows the policy's current clusters only from policy.Held, and
+// Rank filters, scores and cuts. It knows the policy's current clusters only from policy.Current, and
 // moves whenever others score higher. It ignores clusters that are leaving. It fails for a policy
 // that names its clusters.
 func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked, error) {

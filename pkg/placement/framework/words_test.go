@@ -22,7 +22,7 @@ func Selected(cluster string, score *Score) Choice {
 }
 
 func sentence(c Choice) Choice {
-	switch c.Outcome {
+	switch c.Result {
 	case Picked:
 		c.Reason = fmt.Sprintf("%q is picked", c.Cluster)
 	case Outscored:
@@ -36,6 +36,6 @@ func sentence(c Choice) Choice {
 	case Outside:
 		c.Reason = fmt.Sprintf("%q is out of bounds", c.Cluster)
 	}
-	c.Outcome = 0
+	c.Result = 0
 	return c
 }

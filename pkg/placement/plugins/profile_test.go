@@ -153,7 +153,7 @@ func TestProperty_DecisionIsSound(t *testing.T) {
 			before[h.Cluster] = h
 		}
 		for _, name := range got.Add {
-			if _, held := before[name]; held {
+			if _, current := before[name]; current {
 				t.Fatalf("seed %d: %s is added although it has a holding", seed, name)
 			}
 		}

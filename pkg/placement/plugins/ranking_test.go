@@ -113,7 +113,7 @@ func unlabelled(t *testing.T) labels.Selector {
 func (d dice) rankedCase() (*framework.Policy, *framework.Fleet, []framework.Weighted) {
 	fleet, policy := d.fleet(), d.policy()
 	policy.Kind = []framework.Kind{framework.PickAll, framework.PickN}[d.IntN(2)]
-	policy.Held = sets.New[string]()
+	policy.Current = sets.New[string]()
 	for i := range fleet.Clusters {
 		c := &fleet.Clusters[i]
 		c.Decided = d.IntN(5)
@@ -124,7 +124,7 @@ func (d dice) rankedCase() (*framework.Policy, *framework.Fleet, []framework.Wei
 			c.Taints = append(c.Taints, framework.Taint{Key: "t", Effect: "NoSelectIfNew"})
 		}
 		if d.chance(30) {
-			policy.Held.Insert(c.Name)
+			policy.Current.Insert(c.Name)
 		}
 	}
 	return policy, fleet, []framework.Weighted{

@@ -63,7 +63,7 @@ func bindRemedy(namespace string) string {
 // explainOutside adds the reason to members of a policy that are forbidden for its namespace.
 func explainOutside(decision *framework.Decision, namespace string) {
 	for i := range decision.Unselected {
-		if choice := &decision.Unselected[i]; choice.Outcome == framework.Outside {
+		if choice := &decision.Unselected[i]; choice.Result == framework.Outside {
 			choice.Reason = fmt.Sprintf("placement on member %[2]q is forbidden for namespace %[1]q: %[3]s", namespace, choice.Cluster, bindRemedy(namespace))
 		}
 	}

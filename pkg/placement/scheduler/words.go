@@ -31,7 +31,7 @@ const (
 
 // ReasonOf is the message for a cluster's outcome.
 func ReasonOf(c framework.Choice) string {
-	switch c.Outcome {
+	switch c.Result {
 	case framework.Outscored:
 		return fmt.Sprintf(notPickedFormat, c.Cluster, c.Score.Affinity, c.Score.Spread)
 	case framework.Refused:

@@ -63,9 +63,9 @@ func (s *slice) clusters() []string {
 // decide decides for a Placement with these existing decisions, from the available clusters.
 func decide(placement *ocmclusterv1beta1.Placement, p *parsedPlacement, from available, mostDecided int, now time.Time, existing []*ocmclusterv1beta1.PlacementDecision) *result {
 	r := &result{parsed: p, policy: p.policy, fleet: framework.Fleet{Now: now, Clusters: from.clusters, MostDecided: mostDecided}, available: from}
-	r.policy.Held = sets.New[string]()
+	r.policy.Current = sets.New[string]()
 	for _, decision := range existing {
-		r.policy.Held.Insert(clustersOf(decision)...)
+		r.policy.Current.Insert(clustersOf(decision)...)
 	}
 	groups := []group{{}}
 	if p.wrong == "" {
@@ -96,7 +96,7 @@ func (r *result) rank() {
 // loses removes the clusters that were not picked from those that the Placement has, if a rule
 // depends on that, and reports whether it did. The number only falls.
 func (r *result) loses() bool {
-	lost := r.policy.Held.Clone()
+	lost := r.policy.Current.Clone()
 	for i := range r.ranked.Picked {
 		lost.Delete(r.ranked.Picked[i].Cluster.Name)
 	}
@@ -106,7 +106,7 @@ func (r *result) loses() bool {
 		differs = differs || lost.Has(cluster.Name) && untolerated.LeavesHolders(cluster)
 	}
 	if differs {
-		r.policy.Held = r.policy.Held.Difference(lost)
+		r.policy.Current = r.policy.Current.Difference(lost)
 	}
 	return differs
 }

@@ -35,8 +35,8 @@ type World struct {
 type Explanation struct {
 	// Ranked is the result of the rules and scorers. It is empty if the Placement is invalid.
 	framework.Ranked
-	// Held are the clusters that the Placement has now.
-	Held sets.Set[string]
+	// Current are the clusters that the Placement has now.
+	Current sets.Set[string]
 	// Scorers are the active scorers, in the order of each Place's Parts.
 	Scorers []framework.Weighted
 	// Rules are the names of the rules, in order.
@@ -87,7 +87,7 @@ func (w *World) Explain(placement *ocmclusterv1beta1.Placement, now time.Time) (
 }
 
 func explanationOf(r *result) *Explanation {
-	e := &Explanation{Ranked: r.ranked, Held: r.policy.Held, Scorers: r.parsed.scorers, Misconfigured: r.misconfigured(), Satisfied: r.satisfied()}
+	e := &Explanation{Ranked: r.ranked, Current: r.policy.Current, Scorers: r.parsed.scorers, Misconfigured: r.misconfigured(), Satisfied: r.satisfied()}
 	ranking := plugins.Ranking()
 	e.Summary = ranking.Diagnose(&r.policy, &r.fleet, &r.ranked).String()
 	for _, rule := range ranking.Rules {

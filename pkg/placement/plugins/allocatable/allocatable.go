@@ -55,7 +55,7 @@ func (s Scorer) Score(_ *framework.Policy, _ *framework.Fleet, candidates []*fra
 
 func (s Scorer) left(cluster *framework.Cluster) (float64, bool) {
 	left, ok := cluster.Allocatable[s.resource]
-	if _, told := cluster.Capacity[s.resource]; !ok || !told {
+	if _, known := cluster.Capacity[s.resource]; !ok || !known {
 		return 0, false
 	}
 	return left.AsApproximateFloat64(), true

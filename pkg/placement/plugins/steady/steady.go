@@ -9,7 +9,7 @@ import "fleetgate.io/fleetgate/pkg/placement/framework"
 // Name is the scorer's name.
 const Name = "Steady"
 
-const held = 100
+const maxScore = 100
 
 // Scorer implements framework.Scorer.
 type Scorer struct{}
@@ -22,8 +22,8 @@ func (Scorer) Name() string { return Name }
 // Score implements framework.Scorer.
 func (Scorer) Score(policy *framework.Policy, _ *framework.Fleet, _ []*framework.Cluster) func(*framework.Cluster) int64 {
 	return func(cluster *framework.Cluster) int64 {
-		if policy.Held.Has(cluster.Name) {
-			return held
+		if policy.Current.Has(cluster.Name) {
+			return maxScore
 		}
 		return 0
 	}

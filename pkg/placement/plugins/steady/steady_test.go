@@ -12,7 +12,7 @@ import (
 )
 
 func TestScore_PrefersHolders(t *testing.T) {
-	score := Scorer{}.Score(&framework.Policy{Held: sets.New("a")}, nil, nil)
+	score := Scorer{}.Score(&framework.Policy{Current: sets.New("a")}, nil, nil)
 	if got := score(&framework.Cluster{Name: "a"}); got != 100 {
 		t.Errorf("a cluster that has it is given %d, want 100", got)
 	}

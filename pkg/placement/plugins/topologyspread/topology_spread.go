@@ -51,7 +51,7 @@ var (
 func (Spreader) Name() string { return Name }
 
 // Start implements framework.Spreader.
-func (s Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken []*framework.Cluster) framework.Spread {
+func (s Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, selected []*framework.Cluster) framework.Spread {
 	if len(policy.Spread) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (s Spreader) Start(policy *framework.Policy, fleet *framework.Fleet, taken 
 	for _, wanted := range policy.Spread {
 		started.constraints = append(started.constraints, newConstraint(wanted, fleet))
 	}
-	for _, cluster := range taken {
+	for _, cluster := range selected {
 		started.Take(started.Class(cluster))
 	}
 	return started
@@ -167,8 +167,8 @@ type constraint struct {
 	// groups numbers the values of the label; without is true if a cluster lacks it.
 	groups  map[string]int
 	without bool
-	// taken counts the clusters by group; with counts the groups by that count.
-	taken, with []int
+	// selected counts the clusters by group; with counts the groups by that count.
+	selected, with []int
 	// smallest and largest are the ends of taken.
 	smallest, largest int
 }
@@ -188,7 +188,7 @@ func newConstraint(wanted framework.SpreadConstraint, fleet *framework.Fleet) *c
 			c.groups[value] = len(c.groups)
 		}
 	}
-	c.taken, c.with = make([]int, len(c.groups)), []int{len(c.groups)}
+	c.selected, c.with = make([]int, len(c.groups)), []int{len(c.groups)}
 	return c
 }
 
@@ -210,7 +210,7 @@ func (c *constraint) valueOf(cluster *framework.Cluster) (string, bool) {
 
 // ahead is how far ahead of the emptiest group one more cluster brings a group.
 func (c *constraint) ahead(group int) int {
-	count, smallest := c.taken[group]+1, c.smallest
+	count, smallest := c.selected[group]+1, c.smallest
 	if count-1 == smallest && c.with[smallest] == 1 {
 		smallest = count // It was the only emptiest group.
 	}
@@ -219,7 +219,7 @@ func (c *constraint) ahead(group int) int {
 
 // change is by how much one more cluster of the group changes the skew.
 func (c *constraint) change(group int) int {
-	switch count := c.taken[group]; {
+	switch count := c.selected[group]; {
 	case count == c.largest: // Also when all are equal.
 		return 1
 	case count == c.smallest && c.with[c.smallest] == 1:
@@ -231,7 +231,7 @@ func (c *constraint) change(group int) int {
 // best is the highest score that the constraint can give now.
 func (c *constraint) best() int32 {
 	evenUp := c.smallest < c.largest && c.with[c.smallest] == 1
-	others := len(c.taken) - c.with[c.largest]
+	others := len(c.selected) - c.with[c.largest]
 	switch {
 	case evenUp:
 		return 1
@@ -242,8 +242,8 @@ func (c *constraint) best() int32 {
 }
 
 func (c *constraint) take(group int) {
-	count := c.taken[group]
-	c.taken[group]++
+	count := c.selected[group]
+	c.selected[group]++
 	c.with[count]--
 	if len(c.with) == count+1 {
 		c.with = append(c.with, 0)

@@ -38,7 +38,7 @@ func TestJudge(t *testing.T) {
 		why         string
 		constraints []framework.SpreadConstraint
 		fleet       *framework.Fleet
-		taken       string // the names of the clusters that have the placement
+		selected    string // the names of the clusters that have the placement
 		want        map[string]verdict
 	}{
 		"all groups empty": {
@@ -48,37 +48,37 @@ func TestJudge(t *testing.T) {
 		},
 		"one group only": {
 			why:         "there is nobody to be ahead of, but the skew of an equal spread counts as growing",
-			constraints: hard(1), fleet: fleetOf("east", "east"), taken: "a",
+			constraints: hard(1), fleet: fleetOf("east", "east"), selected: "a",
 			want: map[string]verdict{"b": {Score: -1}},
 		},
 		"the emptiest group evens out": {
-			constraints: hard(1), fleet: fleetOf("east", "east", "west"), taken: "a",
+			constraints: hard(1), fleet: fleetOf("east", "east", "west"), selected: "a",
 			want: map[string]verdict{"b": {Reason: broken}, "c": {Score: 1}},
 		},
 		"one of two emptiest groups changes nothing": {
-			constraints: hard(1), fleet: fleetOf("east", "west", "north", "east"), taken: "a",
+			constraints: hard(1), fleet: fleetOf("east", "west", "north", "east"), selected: "a",
 			want: map[string]verdict{"b": {}, "c": {}, "d": {Reason: broken}},
 		},
 		"a larger skew is allowed when asked for": {
-			constraints: hard(2), fleet: fleetOf("east", "east", "west"), taken: "a",
+			constraints: hard(2), fleet: fleetOf("east", "east", "west"), selected: "a",
 			want: map[string]verdict{"b": {Score: -1}, "c": {Score: 1}},
 		},
 		"a skew that is too large already refuses what does not help": {
 			why:         "the label was changed after clusters had been picked",
-			constraints: hard(1), fleet: fleetOf("east", "east", "west", "north", "west"), taken: "abc",
+			constraints: hard(1), fleet: fleetOf("east", "east", "west", "north", "west"), selected: "abc",
 			want: map[string]verdict{"d": {Score: 1, Reason: ""}, "e": {Reason: broken}},
 		},
 		"a soft constraint costs": {
-			constraints: soft, fleet: fleetOf("east", "east", "west"), taken: "a",
+			constraints: soft, fleet: fleetOf("east", "east", "west"), selected: "a",
 			want: map[string]verdict{"b": {Score: -1000}, "c": {Score: 1}},
 		},
 		"clusters without the label are free": {
-			constraints: hard(1), fleet: fleetOf("east", "", "west", "east"), taken: "a",
+			constraints: hard(1), fleet: fleetOf("east", "", "west", "east"), selected: "a",
 			want: map[string]verdict{"b": {}, "d": {Reason: broken}},
 		},
 		"scores of constraints add up": {
 			constraints: append(hard(1), framework.SpreadConstraint{Label: "ring", MaxSkew: 5}),
-			fleet:       fleetOf("east", "west"), taken: "a",
+			fleet:       fleetOf("east", "west"), selected: "a",
 			want: map[string]verdict{"b": {Score: 0}},
 		},
 	}
@@ -88,11 +88,11 @@ func TestJudge(t *testing.T) {
 			for i := range tc.fleet.Clusters {
 				clusters[tc.fleet.Clusters[i].Name] = &tc.fleet.Clusters[i]
 			}
-			var taken []*framework.Cluster
-			for _, letter := range tc.taken {
-				taken = append(taken, clusters[string(letter)])
+			var selected []*framework.Cluster
+			for _, letter := range tc.selected {
+				selected = append(selected, clusters[string(letter)])
 			}
-			s := Spreader{}.Start(&framework.Policy{Spread: tc.constraints}, tc.fleet, taken)
+			s := Spreader{}.Start(&framework.Policy{Spread: tc.constraints}, tc.fleet, selected)
 			got := map[string]verdict{}
 			for name := range tc.want {
 				score, reason := s.Judge(s.Class(clusters[name]))

@@ -72,7 +72,7 @@ func LeavesHolders(cluster *framework.Cluster) bool {
 func look(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) (against *framework.Taint, until time.Time) {
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i]
-		if taint.Effect == PreferNoSelect || taint.Effect == NoSelectIfNew && policy.Held.Has(cluster.Name) {
+		if taint.Effect == PreferNoSelect || taint.Effect == NoSelectIfNew && policy.Current.Has(cluster.Name) {
 			continue
 		}
 		ok, end := tolerated(policy.Tolerations, taint, fleet.Now)

@@ -28,15 +28,15 @@ func TestJudge_EffectsAndTolerations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		taints      []framework.Taint
 		tolerations []framework.Toleration
-		held        bool
+		current     bool
 		want        string
 	}{
 		"no taint":                                {},
 		"NoSelect":                                {taints: []framework.Taint{taint(NoSelect)}, want: "taint gpu=yes:NoSelect is not tolerated"},
-		"NoSelect drives away who has it":         {taints: []framework.Taint{taint(NoSelect)}, held: true, want: "taint gpu=yes:NoSelect is not tolerated"},
+		"NoSelect drives away who has it":         {taints: []framework.Taint{taint(NoSelect)}, current: true, want: "taint gpu=yes:NoSelect is not tolerated"},
 		"PreferNoSelect does nothing":             {taints: []framework.Taint{taint(PreferNoSelect)}},
 		"NoSelectIfNew keeps new ones away":       {taints: []framework.Taint{taint(NoSelectIfNew)}, want: "taint gpu=yes:NoSelectIfNew is not tolerated"},
-		"NoSelectIfNew leaves who has it":         {taints: []framework.Taint{taint(NoSelectIfNew)}, held: true},
+		"NoSelectIfNew leaves who has it":         {taints: []framework.Taint{taint(NoSelectIfNew)}, current: true},
 		"tolerated by key":                        {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{exists}},
 		"tolerated by key and value":              {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{{Key: "gpu", Value: "yes"}}},
 		"another value":                           {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{{Key: "gpu", Value: "no"}}, want: "taint gpu=yes:NoSelect is not tolerated"},
@@ -49,8 +49,8 @@ func TestJudge_EffectsAndTolerations(t *testing.T) {
 		"an empty value is equal to an empty one": {taints: []framework.Taint{{Key: "x", Effect: NoSelect}}, tolerations: []framework.Toleration{{Key: "x"}}},
 	} {
 		policy := &framework.Policy{Tolerations: tc.tolerations}
-		if tc.held {
-			policy.Held = sets.New("c")
+		if tc.current {
+			policy.Current = sets.New("c")
 		}
 		cluster := &framework.Cluster{Name: "c", Taints: tc.taints}
 		if got := (Rule{}).Judge(policy, &framework.Fleet{Now: noon}, cluster); got != tc.want {
@@ -61,7 +61,7 @@ func TestJudge_EffectsAndTolerations(t *testing.T) {
 
 // 299 s stays, 301 s moves.
 func TestJudge_TolerationEndsAfterItsSeconds(t *testing.T) {
-	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "gpu", Exists: true, For: seconds(300)}}, Held: sets.New("c")}
+	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "gpu", Exists: true, For: seconds(300)}}, Current: sets.New("c")}
 	cluster := &framework.Cluster{Name: "c", Taints: []framework.Taint{taint(NoSelect)}}
 	for after, stays := range map[int]bool{-1: true, 0: true, 299: true, 300: false, 301: false} {
 		fleet := &framework.Fleet{Now: noon.Add(time.Duration(after) * time.Second)}
@@ -83,21 +83,21 @@ func TestUntil_EndsWithToleration(t *testing.T) {
 	for name, tc := range map[string]struct {
 		taints      []framework.Taint
 		tolerations []framework.Toleration
-		held        bool
+		current     bool
 		want        time.Time
 	}{
 		"the longest of a taint's tolerations":   {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{short, long}, want: noon.Add(20 * time.Second)},
 		"unlimited toleration":                   {taints: []framework.Taint{taint(NoSelect)}, tolerations: []framework.Toleration{short, {Exists: true}}},
 		"the first of two taints":                {taints: []framework.Taint{taint(NoSelect), {Key: "x", Effect: NoSelect, Added: noon.Add(-5 * time.Second)}}, tolerations: []framework.Toleration{long}, want: noon.Add(15 * time.Second)},
 		"what does not count has no end":         {taints: []framework.Taint{taint(PreferNoSelect)}, tolerations: []framework.Toleration{short}},
-		"nor what concerns new ones, of old":     {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, held: true},
+		"nor what concerns new ones, of old":     {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, current: true},
 		"what concerns new ones ends, of new":    {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, want: noon.Add(10 * time.Second)},
 		"a no has no end":                        {taints: []framework.Taint{taint(NoSelect), {Key: "x", Effect: NoSelect}}, tolerations: []framework.Toleration{short}},
 		"a taint that nobody knows the begin of": {taints: []framework.Taint{{Key: "gpu", Effect: NoSelect}}, tolerations: []framework.Toleration{short}},
 	} {
 		policy := &framework.Policy{Tolerations: tc.tolerations}
-		if tc.held {
-			policy.Held = sets.New("c")
+		if tc.current {
+			policy.Current = sets.New("c")
 		}
 		cluster := &framework.Cluster{Name: "c", Taints: tc.taints}
 		if got := (Rule{}).Until(policy, &framework.Fleet{Now: noon}, cluster); !got.Equal(tc.want) {
