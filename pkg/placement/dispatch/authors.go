@@ -29,13 +29,13 @@ func (a *Authors) mayHave(placement placementv1beta1.PlacementObject, master str
 	if a == nil || placement == nil {
 		return nil
 	}
-	answer, asked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
-	if !asked || slices.ContainsFunc(have, func(w *placementv1beta1.Work) bool {
+	result, checked := placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
+	if !checked || slices.ContainsFunc(have, func(w *placementv1beta1.Work) bool {
 		return w.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] == master
 	}) {
 		return nil
 	}
-	bound := selection.ParseBound(answer)
+	bound := selection.ParseBound(result)
 	for _, id := range group.Resources {
 		covered, err := a.covers(bound, id)
 		if err != nil {

@@ -25,7 +25,7 @@ func TestMayHave_LimitsOldSnapshotToCurrentAuthor(t *testing.T) {
 		case "ConfigMap":
 			return schema.GroupResource{Resource: "configmaps"}, true, nil
 		case "Broken":
-			return schema.GroupResource{}, false, errors.New("no answer")
+			return schema.GroupResource{}, false, errors.New("no discovery")
 		}
 		return schema.GroupResource{}, false, nil
 	}}
@@ -44,7 +44,7 @@ func TestMayHave_LimitsOldSnapshotToCurrentAuthor(t *testing.T) {
 	const configMaps, everything = `{"author":"alice","may":{"shop":["configmaps"]}}`, `{"author":"admin","may":{"shop":["*"]}}`
 	cases := map[string]struct {
 		authors *Authors
-		answer  string
+		result  string
 		group   *snapshot.Group
 		have    []*placementv1beta1.Work
 		want    string
@@ -55,7 +55,7 @@ func TestMayHave_LimitsOldSnapshotToCurrentAuthor(t *testing.T) {
 		"member that has the snapshot keeps it":       {asking, configMaps, holding("Secret"), []*placementv1beta1.Work{from("p-2-snapshot")}, ""},
 		"author with all rights":                      {asking, everything, holding("Secret", "Gone"), nil, ""},
 		"unknown kind is rejected":                    {asking, configMaps, holding("Gone"), nil, `it holds Gone "x"`},
-		"failed lookup of a kind":                     {asking, configMaps, holding("Broken"), nil, "no answer"},
+		"failed lookup of a kind":                     {asking, configMaps, holding("Broken"), nil, "no discovery"},
 		"unreadable author check is rejected":         {asking, "ask", holding("ConfigMap"), nil, `it holds ConfigMap "x"`},
 		"placement without an author check":           {asking, "", holding("Secret"), nil, ""},
 		"author check disabled":                       {nil, configMaps, holding("Secret"), nil, ""},
@@ -65,8 +65,8 @@ func TestMayHave_LimitsOldSnapshotToCurrentAuthor(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "p"}}
-			if tc.answer != "" {
-				placement.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: tc.answer}
+			if tc.result != "" {
+				placement.Annotations = map[string]string{placementv1beta1.AuthorMayAnnotation: tc.result}
 			}
 			err := tc.authors.mayHave(placement, "p-2-snapshot", tc.group, tc.have)
 			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {

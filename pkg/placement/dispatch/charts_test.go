@@ -26,17 +26,17 @@ import (
 type rendersTo struct {
 	manifests []placementv1beta1.Manifest
 	err       error
-	asked     *int
+	renders   *int
 }
 
 func (c rendersTo) Manifests(*helmchart.Release, reconcile.Request) ([]placementv1beta1.Manifest, error) {
-	*c.asked++
+	*c.renders++
 	return c.manifests, c.err
 }
 
 func (rendersTo) Source() source.Source { return nil }
 
-const chartCarrier = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}},
+const chartConfigMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}},
 "binaryData":{"chart.tgz":"YQ=="},"data":{"values.yaml":"a: ${MEMBER-CLUSTER-NAME}"}}`
 
 func chartGroup(texts ...string) *snapshot.Group {
@@ -51,9 +51,9 @@ func memberNamed(name string) *clusterv1beta1.MemberCluster {
 // renderedWorks renders a group and returns its desired Works and the number of renderings.
 func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*placementv1beta1.Work) ([]*placementv1beta1.Work, renderings, int) {
 	t.Helper()
-	charts.asked = new(int)
+	charts.renders = new(int)
 	r := &Reconciler{Charts: charts}
-	group, of, err := r.rendered(binding(), memberNamed(member), chartGroup(chartCarrier), have)
+	group, of, err := r.rendered(binding(), memberNamed(member), chartGroup(chartConfigMap), have)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,64 +62,64 @@ func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*place
 		t.Fatal(err)
 	}
 	of.annotate(works)
-	return works, of, *charts.asked
+	return works, of, *charts.renders
 }
 
 func TestRendered_RendersOnceWhileNothingChanges(t *testing.T) {
 	charts := rendersTo{manifests: manifests(`{"kind":"ConfigMap"}`)}
-	works, _, asked := renderedWorks(t, charts, "m")
-	if diff := cmp.Diff(charts.manifests, works[1].Spec.Workload.Manifests); diff != "" || asked != 1 {
-		t.Errorf("rendered %d times, manifests (-want +got):\n%s", asked, diff)
+	works, _, renders := renderedWorks(t, charts, "m")
+	if diff := cmp.Diff(charts.manifests, works[1].Spec.Workload.Manifests); diff != "" || renders != 1 {
+		t.Errorf("rendered %d times, manifests (-want +got):\n%s", renders, diff)
 	}
 	if works[0].Annotations[placementv1beta1.RenderedFromAnnotation] != "" || works[1].Annotations[placementv1beta1.RenderedFromAnnotation] == "" {
 		t.Errorf("annotations: %v, %v", works[0].Annotations, works[1].Annotations)
 	}
 	have := works[1]
-	again, of, asked := renderedWorks(t, charts, "m", have)
-	if asked != 0 || !of.kept(have.Name) || of.kept(again[0].Name) || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
-		t.Errorf("rendered %d times for an up-to-date Work: %v", asked, of)
+	again, of, renders := renderedWorks(t, charts, "m", have)
+	if renders != 0 || !of.kept(have.Name) || of.kept(again[0].Name) || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
+		t.Errorf("rendered %d times for an up-to-date Work: %v", renders, of)
 	}
-	if _, of, asked = renderedWorks(t, charts, "other", have); asked != 1 || of.kept(have.Name) {
-		t.Errorf("rendered %d times for another member", asked)
+	if _, of, renders = renderedWorks(t, charts, "other", have); renders != 1 || of.kept(have.Name) {
+		t.Errorf("rendered %d times for another member", renders)
 	}
 	changed := have.DeepCopy()
 	changed.Spec.Workload.Manifests = manifests(`{"kind":"Secret"}`)
-	if _, of, asked = renderedWorks(t, charts, "m", changed); asked != 1 || of.kept(have.Name) {
-		t.Errorf("rendered %d times for an edited Work", asked)
+	if _, of, renders = renderedWorks(t, charts, "m", changed); renders != 1 || of.kept(have.Name) {
+		t.Errorf("rendered %d times for an edited Work", renders)
 	}
 	going := have.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
-	if _, _, asked = renderedWorks(t, charts, "m", going); asked != 1 {
-		t.Errorf("rendered %d times for a terminating Work", asked)
+	if _, _, renders = renderedWorks(t, charts, "m", going); renders != 1 {
+		t.Errorf("rendered %d times for a terminating Work", renders)
 	}
 }
 
 func TestRendered_ErrorsNameTheChart(t *testing.T) {
 	cases := map[string]struct {
-		carrier string
-		err     error
-		is      error
-		refused bool
-		want    string
+		configMap string
+		err       error
+		is        error
+		refused   bool
+		want      string
 	}{
 		"invalid chart": {
-			carrier: chartCarrier, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, refused: true,
+			configMap: chartConfigMap, err: &helmchart.Problem{Chart: "cni 1.0.0", Where: "cni/a.yaml:3", What: "no"}, refused: true,
 			want: `a chart cannot be rendered: ConfigMap "addons/cni": chart cni 1.0.0: cni/a.yaml:3: no`,
 		},
 		"missing chart": {
-			carrier: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`,
-			refused: true,
-			want:    `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
+			configMap: `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`,
+			refused:   true,
+			want:      `a chart cannot be rendered: ConfigMap "addons/cni": key chart.tgz is missing: it holds the chart as helm package writes it; or chart and version, for one in a registry`,
 		},
 		"chart over the limits": {
-			carrier: chartCarrier, err: helmchart.ErrExhausted, is: helmchart.ErrExhausted, want: `rendering ConfigMap "addons/cni": the chart takes more than it may`,
+			configMap: chartConfigMap, err: helmchart.ErrExhausted, is: helmchart.ErrExhausted, want: `rendering ConfigMap "addons/cni": the chart takes more than it may`,
 		},
-		"rendering in progress": {carrier: chartCarrier, err: helmchart.ErrRendering, is: helmchart.ErrRendering, want: "the chart is being rendered"},
+		"rendering in progress": {configMap: chartConfigMap, err: helmchart.ErrRendering, is: helmchart.ErrRendering, want: "the chart is being rendered"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Charts: rendersTo{err: tc.err, asked: new(int)}}
-			_, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(tc.carrier), nil)
+			r := &Reconciler{Charts: rendersTo{err: tc.err, renders: new(int)}}
+			_, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(tc.configMap), nil)
 			if tc.is != nil && !errors.Is(err, tc.is) || (refusal.Of(err) != nil) != tc.refused || err.Error() != tc.want {
 				t.Errorf("error = %q, refused %t, want %q", err, refusal.Of(err) != nil, tc.want)
 			}
@@ -128,7 +128,7 @@ func TestRendered_ErrorsNameTheChart(t *testing.T) {
 }
 
 func TestOverridden_DeletedChartLeavesEmptyWork(t *testing.T) {
-	r := &Reconciler{Charts: rendersTo{asked: new(int)}}
+	r := &Reconciler{Charts: rendersTo{renders: new(int)}}
 	group, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(), nil)
 	if err != nil || len(group.Parts[1].Manifests) > 0 {
 		t.Errorf("parts = %v, error = %v", group.Parts, err)
@@ -147,7 +147,7 @@ func (s storedOverride) Get(_ context.Context, _ client.ObjectKey, into client.O
 }
 
 func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
-	for path, taken := range map[string]bool{
+	for path, allowed := range map[string]bool{
 		"/data/values.yaml": true, "/metadata/labels": true,
 		"/binaryData/chart.tgz": false, "/data/namespace": false, "/metadata/annotations/fleetgate.io~1helm-chart": false,
 	} {
@@ -164,9 +164,9 @@ func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
 		}}}
 		b := binding()
 		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
-		group := &snapshot.Group{Parts: chartGroup(chartCarrier).Parts[1:]}
+		group := &snapshot.Group{Parts: chartGroup(chartConfigMap).Parts[1:]}
 		_, err := (&Reconciler{Client: storedOverride{of: of}}).overridden(t.Context(), b, nil, memberNamed("m"), group, nil)
-		if taken != (err == nil) || !taken && refusal.ReasonOf(err) != placementv1beta1.ReasonOverriddenFailed {
+		if allowed != (err == nil) || !allowed && refusal.ReasonOf(err) != placementv1beta1.ReasonOverriddenFailed {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -62,7 +62,7 @@ type Reconciler struct {
 	// Recorder is for events of placements.
 	Recorder events.EventRecorder
 
-	underway  underway
+	inFlight  inFlight
 	deletions deletions
 }
 
@@ -75,14 +75,14 @@ type Reconciler struct {
 //   - its member changes in a property that overrides or charts use;
 //   - a chart has been rendered.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AskedAnew(), objects.Repaused(), objects.Confirmed()))
+	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AuthorCheckChanged(), objects.PauseChanged(), objects.Confirmed()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(objects.Repaused(), comeOrGone(), fallsSilent()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(every), builder.WithPredicates(predicate.Or(objects.PauseChanged(), comeOrGone(), fallsSilent()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var again time.Duration
 	switch {
 	case apierrors.IsNotFound(err):
-		r.underway.told(req.NamespacedName)
+		r.inFlight.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	case err != nil:
 		return ctrl.Result{}, fmt.Errorf("reading binding %q: %w", req.Name, err)
@@ -227,7 +227,7 @@ func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.M
 		return nil, fmt.Errorf("reading member %q: %w", name, err)
 	}
 	if err != nil || member.DeletionTimestamp != nil {
-		//lint:ignore nilerr It is not there: that is an answer.
+		//lint:ignore nilerr A missing object is a result, not an error.
 		return nil, nil
 	}
 	return &member, nil
@@ -240,11 +240,11 @@ func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.Bin
 func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.BindingObject, s synced) (again time.Duration, err error) {
 	status, key := desiredStatus(b, s), client.ObjectKeyFromObject(b)
 	if equality.Semantic.DeepEqual(*b.GetStatus(), status) {
-		r.underway.told(key)
+		r.inFlight.forget(key)
 		return 0, nil
 	}
-	if s.problem == "" && s.misfit == "" && isUnderway(&status, b.GetGeneration()) {
-		if again = r.underway.wait(key, r.Clock.Now()); again > 0 {
+	if s.problem == "" && s.misfit == "" && isInFlight(&status, b.GetGeneration()) {
+		if again = r.inFlight.wait(key, r.Clock.Now()); again > 0 {
 			return again, nil
 		}
 	}
@@ -253,7 +253,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, b placementv1beta1.Binding
 	if err := r.Client.Status().Update(ctx, b); err != nil {
 		return 0, fmt.Errorf("writing the status of binding %q: %w", b.GetName(), err)
 	}
-	r.underway.told(key)
+	r.inFlight.forget(key)
 	return 0, nil
 }
 

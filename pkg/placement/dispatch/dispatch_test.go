@@ -335,7 +335,7 @@ func TestDesiredStatus_NamesAtMostHundredObjects(t *testing.T) {
 	}
 }
 
-func TestHeld_PausedNamesTheRemedy(t *testing.T) {
+func TestRejectPaused_NamesTheRemedy(t *testing.T) {
 	paused := map[string]string{"fleetgate.io/paused": "true"}
 	cases := map[string]struct {
 		placement, member map[string]string
@@ -350,9 +350,9 @@ func TestHeld_PausedNamesTheRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			placement := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: c.placement}}
 			member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m", Annotations: c.member}}
-			err := held(placement, member)
+			err := rejectPaused(placement, member)
 			if got := fmt.Sprint(err); (err == nil) != (c.want == "") || err != nil && (got != c.want || refusal.Of(err) == nil) {
-				t.Errorf("held() = %v, want %q", err, c.want)
+				t.Errorf("rejectPaused() = %v, want %q", err, c.want)
 			}
 		})
 	}

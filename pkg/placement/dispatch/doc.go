@@ -16,8 +16,8 @@
 // a finalizer of their own until they have cleaned up. Works of joined members have that finalizer from
 // the start.
 //
-// A binding's status reports Works as in flight only after a while without an answer of the agent
-// (underway.go), so that mostly one write is enough.
+// A binding's status reports Works as in flight only after a while without a report of the agent
+// (inflight.go), so that mostly one write is enough.
 //
 // The overrides that a binding lists are applied here. If they do not fit, the Works stay as they are
 // and the condition Overridden gives the reason.

@@ -22,7 +22,7 @@ func TestBelongsTo_LimitsNamespacedPlacement(t *testing.T) {
 		case "ClusterRole":
 			return false, true, nil
 		case "Broken":
-			return false, false, errors.New("no answer")
+			return false, false, errors.New("no discovery")
 		}
 		return false, false, nil
 	}
@@ -51,7 +51,7 @@ func TestBelongsTo_LimitsNamespacedPlacement(t *testing.T) {
 		"cluster-scoped object in an envelope":            {"shop", enveloped("ClusterRole", "shop"), "is of the whole cluster"},
 		"unknown kind in an envelope":                     {"shop", enveloped("Gadget", "shop"), ""},
 		"unknown kind outside of an envelope":             {"shop", plain("Gadget", "shop"), "does not serve the kind"},
-		"failed lookup of a kind":                         {"shop", plain("Broken", "shop"), "no answer"},
+		"failed lookup of a kind":                         {"shop", plain("Broken", "shop"), "no discovery"},
 		"rendered object in the own namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`), ""},
 		"rendered object in another namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}`), `is of namespace "other"`},
 		"chart that is not rendered again":                {"shop", snapshot.Part{Chart: true}, ""},

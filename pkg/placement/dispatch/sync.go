@@ -63,7 +63,7 @@ func (r *Reconciler) sync(ctx context.Context, b placementv1beta1.BindingObject,
 	}
 	charts.annotate(desired)
 	hold(desired, member)
-	if err := held(placement, member); err != nil {
+	if err := rejectPaused(placement, member); err != nil {
 		return unchanged(have, desired, group, err)
 	}
 	if err := r.mayWrite(ctx, b, have, desired, group); err != nil {
@@ -127,8 +127,8 @@ func newFirst(have, desired []*placementv1beta1.Work) []int {
 	return append(missing, there...)
 }
 
-// held rejects changes of Works while their placement or member is paused.
-func held(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
+// rejectPaused rejects changes of Works while their placement or member is paused.
+func rejectPaused(placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster) error {
 	const remedy = "take annotation " + placementv1beta1.PausedAnnotation + " off it to continue"
 	switch {
 	case placement != nil && placementv1beta1.Paused(placement):

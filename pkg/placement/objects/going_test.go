@@ -23,7 +23,7 @@ func TestRefusedAsGoing(t *testing.T) {
 		want bool
 	}{
 		"terminating namespace":                {going, true},
-		"the same, and somebody has told more": {fmt.Errorf("creating Secret: %w", going), true},
+		"the same, and with more details": {fmt.Errorf("creating Secret: %w", going), true},
 		"forbidden":                            {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
 		"missing namespace":                    {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
 		"other error":                          {errors.New("because it is being terminated"), false},

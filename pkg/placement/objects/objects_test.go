@@ -108,8 +108,8 @@ func TestPredicates_PassOnlyTheirChange(t *testing.T) {
 	}
 	was := object("1", "")
 	for name, tc := range map[string]struct {
-		is                   client.Object
-		relabelled, repaused bool
+		is                       client.Object
+		relabelled, pauseChanged bool
 	}{
 		"nothing":       {is: object("1", "")},
 		"changed label": {object("2", ""), true, false},
@@ -120,8 +120,8 @@ func TestPredicates_PassOnlyTheirChange(t *testing.T) {
 		if got := Relabelled().Update(e); got != tc.relabelled {
 			t.Errorf("%s: Relabelled() = %t", name, got)
 		}
-		if got := Repaused().Update(e); got != tc.repaused {
-			t.Errorf("%s: Repaused() = %t", name, got)
+		if got := PauseChanged().Update(e); got != tc.pauseChanged {
+			t.Errorf("%s: PauseChanged() = %t", name, got)
 		}
 	}
 }

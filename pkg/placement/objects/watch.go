@@ -36,18 +36,18 @@ func Relabelled() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
-// Repaused passes only objects that were paused or resumed.
-func Repaused() predicate.Predicate {
+// PauseChanged passes only objects that were paused or resumed.
+func PauseChanged() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return placementv1beta1.Paused(before) != placementv1beta1.Paused(after)
 	})
 }
 
-// AskedAnew passes only placements whose author check changed.
-func AskedAnew() predicate.Predicate {
+// AuthorCheckChanged passes only placements whose author check changed.
+func AuthorCheckChanged() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
-		const answer = placementv1beta1.AuthorMayAnnotation
-		return before.GetAnnotations()[answer] != after.GetAnnotations()[answer]
+		const annotation = placementv1beta1.AuthorMayAnnotation
+		return before.GetAnnotations()[annotation] != after.GetAnnotations()[annotation]
 	})
 }
 

@@ -62,7 +62,7 @@ type Reconciler struct {
 // it gets a resource snapshot, and when one of its bindings changes in a way that Plan uses. It
 // reconciles all placements when an override or the labels of a member change.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.PauseChanged()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacement(), builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.ClusterResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
 		Watches(&placementv1beta1.ResourceOverrideSnapshot{}, r.everyPlacement(), relabelled).
-		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(objects.Relabelled(), objects.Repaused()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.everyPlacement(), builder.WithPredicates(predicate.Or(objects.Relabelled(), objects.PauseChanged()))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
 }

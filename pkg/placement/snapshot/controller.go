@@ -88,7 +88,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
 	touched := builder.WithPredicates(old, predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))
-	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.AskedAnew(), objects.Confirmed()))
+	respecified := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.AuthorCheckChanged(), objects.Confirmed()))
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterResourcePlacement{}, respecified).

@@ -87,14 +87,14 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 // requests changes. It reconciles all runs when a member is paused or resumed.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	repaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.Repaused()))
+	respecifiedOrPaused := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, objects.PauseChanged()))
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		For(&placementv1beta1.ClusterStagedUpdateRun{}, respecified).
 		Watches(&placementv1beta1.StagedUpdateRun{}, &handler.EnqueueRequestForObject{}, respecified).
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
-		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), repaused).
-		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(objects.Repaused())).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), respecifiedOrPaused).
+		Watches(&placementv1beta1.ResourcePlacement{}, r.runsOf(client.ObjectKeyFromObject), respecifiedOrPaused).
+		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(objects.PauseChanged())).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).

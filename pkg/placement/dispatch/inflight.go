@@ -14,20 +14,20 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// journey delays a binding status that would only say that Works are in flight. Most members answer
+// inFlightDelay delays a binding status that would only say that Works are in flight. Most members report
 // earlier, and then one write is enough instead of two. Statuses that people wait for still appear
 // within two seconds.
-const journey = 1500 * time.Millisecond
+const inFlightDelay = 1500 * time.Millisecond
 
-// underway stores since when the Works of bindings are in flight without a report. It is empty after a
+// inFlight stores since when the Works of bindings are in flight without a report. It is empty after a
 // start.
-type underway struct {
+type inFlight struct {
 	mu    sync.Mutex
 	since map[types.NamespacedName]time.Time
 }
 
 // wait is the remaining delay of a status that only reports Works in flight.
-func (u *underway) wait(binding types.NamespacedName, now time.Time) time.Duration {
+func (u *inFlight) wait(binding types.NamespacedName, now time.Time) time.Duration {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	since, ok := u.since[binding]
@@ -37,19 +37,19 @@ func (u *underway) wait(binding types.NamespacedName, now time.Time) time.Durati
 		}
 		u.since[binding], since = now, now
 	}
-	return max(0, since.Add(journey).Sub(now))
+	return max(0, since.Add(inFlightDelay).Sub(now))
 }
 
-// told records that a binding's status was reported or is no longer needed.
-func (u *underway) told(binding types.NamespacedName) {
+// forget removes a binding whose status was reported, or that no longer exists.
+func (u *inFlight) forget(binding types.NamespacedName) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.since, binding)
 }
 
-// isUnderway reports whether a status only says that members have not answered yet for the current
+// isInFlight reports whether a status only says that members have not reported yet for the current
 // spec.
-func isUnderway(status *placementv1beta1.ResourceBindingStatus, generation int64) bool {
+func isInFlight(status *placementv1beta1.ResourceBindingStatus, generation int64) bool {
 	for kind, reason := range map[string]string{
 		placementv1beta1.ConditionApplied:      placementv1beta1.ReasonApplyInProgress,
 		placementv1beta1.ConditionDiffReported: placementv1beta1.ReasonDiffReportInProgress,

@@ -20,34 +20,34 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-func answered(status metav1.ConditionStatus) *placementv1beta1.Work {
+func reported(status metav1.ConditionStatus) *placementv1beta1.Work {
 	w := work("p-work")
 	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable} {
 		meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{
-			Type: kind, Status: status, Reason: "Told", ObservedGeneration: w.Generation})
+			Type: kind, Status: status, Reason: "Reported", ObservedGeneration: w.Generation})
 	}
 	return w
 }
 
 // A binding's status was written twice for each Work: when it was sent, and a moment later when it was
 // applied.
-func TestWriteStatus_OnceIfMemberAnswersInTime(t *testing.T) {
-	type look struct {
+func TestWriteStatus_OnceIfMemberReportsInTime(t *testing.T) {
+	type step struct {
 		after  time.Duration
 		synced synced
 		again  time.Duration
 		writes int
 	}
 	sent := synced{works: []*placementv1beta1.Work{work("p-work")}}
-	well, failed := synced{works: []*placementv1beta1.Work{answered(metav1.ConditionTrue)}}, synced{works: []*placementv1beta1.Work{answered(metav1.ConditionFalse)}}
-	for name, looks := range map[string][]look{
-		"early answer":          {{0, sent, journey, 0}, {300 * time.Millisecond, well, 0, 1}, {0, well, 0, 1}},
-		"late answer":           {{0, sent, journey, 0}, {400 * time.Millisecond, sent, journey - 400*time.Millisecond, 0}, {journey - 400*time.Millisecond, sent, 0, 1}, {time.Minute, well, 0, 2}},
-		"it refuses":            {{0, sent, journey, 0}, {0, failed, 0, 1}},
+	well, failed := synced{works: []*placementv1beta1.Work{reported(metav1.ConditionTrue)}}, synced{works: []*placementv1beta1.Work{reported(metav1.ConditionFalse)}}
+	for name, steps := range map[string][]step{
+		"early report":          {{0, sent, inFlightDelay, 0}, {300 * time.Millisecond, well, 0, 1}, {0, well, 0, 1}},
+		"late report":           {{0, sent, inFlightDelay, 0}, {400 * time.Millisecond, sent, inFlightDelay - 400*time.Millisecond, 0}, {inFlightDelay - 400*time.Millisecond, sent, 0, 1}, {time.Minute, well, 0, 2}},
+		"it refuses":            {{0, sent, inFlightDelay, 0}, {0, failed, 0, 1}},
 		"Works cannot be sent":  {{0, synced{problem: "no"}, 0, 1}},
 		"override does not fit": {{0, synced{misfit: "no"}, 0, 1}},
 		"Works change": {
-			{0, sent, journey, 0}, {0, well, 0, 1}, {time.Hour, sent, journey, 1}, {journey, sent, 0, 2}},
+			{0, sent, inFlightDelay, 0}, {0, well, 0, 1}, {time.Hour, sent, inFlightDelay, 1}, {inFlightDelay, sent, 0, 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, writes := binding(), 0
@@ -58,14 +58,14 @@ func TestWriteStatus_OnceIfMemberAnswersInTime(t *testing.T) {
 				}}).Build()
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 			r := &Reconciler{Client: hub, Live: hub, Clock: clock}
-			for i, l := range looks {
+			for i, l := range steps {
 				clock.SetTime(clock.Now().Add(l.after))
 				if err := hub.Get(t.Context(), client.ObjectKeyFromObject(b), b); err != nil {
 					t.Fatal(err)
 				}
 				again, err := r.writeStatus(t.Context(), b, l.synced)
 				if err != nil || again != l.again || writes != l.writes {
-					t.Fatalf("look %d: again = %s after %d writes, %v; want %s after %d", i, again, writes, err, l.again, l.writes)
+					t.Fatalf("step %d: again = %s after %d writes, %v; want %s after %d", i, again, writes, err, l.again, l.writes)
 				}
 			}
 		})
