@@ -61,7 +61,7 @@ type Reconciler struct {
 	// Workers is the number of placements that are scheduled at a time.
 	Workers int
 
-	members roster
+	members memberCache
 }
 
 // SetupWithManager registers the controller. It reconciles a placement when it is being deleted, when
@@ -177,10 +177,10 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 
 // carryOut writes the bindings of the decision.
 func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot string, bindings []placementv1beta1.BindingObject, decision *framework.Decision) error {
-	held := make(map[string]placementv1beta1.BindingObject, len(bindings))
+	current := make(map[string]placementv1beta1.BindingObject, len(bindings))
 	for _, b := range bindings {
 		if b.GetDeletionTimestamp() == nil {
-			held[b.GetSpec().TargetCluster] = b
+			current[b.GetSpec().TargetCluster] = b
 		}
 	}
 	choices := make(map[string]framework.Choice, len(decision.Selected))
@@ -191,11 +191,11 @@ func (r *Reconciler) carryOut(ctx context.Context, placement placementv1beta1.Pl
 	group.SetLimit(writers)
 	for _, member := range decision.Adopt {
 		group.Go(func() error {
-			return r.change(ctx, held[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
+			return r.change(ctx, current[member], func(b placementv1beta1.BindingObject) { adopt(b, policySnapshot, choices[member]) })
 		})
 	}
 	for _, member := range decision.Drop {
-		group.Go(func() error { return r.change(ctx, held[member], drop) })
+		group.Go(func() error { return r.change(ctx, current[member], drop) })
 	}
 	err := group.Wait()
 	fresh := make([]placementv1beta1.BindingObject, 0, len(decision.Add))

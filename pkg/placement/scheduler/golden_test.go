@@ -29,12 +29,12 @@ func TestDecisions_MatchGoldenFile(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 2))}
 		members := d.members()
 		placement := d.placement(members)
-		return answer(members, placement, d.bindings(placement, members))
+		return describeDecision(members, placement, d.bindings(placement, members))
 	})
 }
 
-// answer is the decision, in full and as in a policy snapshot's status.
-func answer(members []clusterv1beta1.MemberCluster, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) string {
+// describeDecision is the decision, in full and as in a policy snapshot's status.
+func describeDecision(members []clusterv1beta1.MemberCluster, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) string {
 	policy, err := PolicyOf(placement.GetSpec().Policy, placement.GetNamespace())
 	if err != nil {
 		return "error: " + err.Error() + "\n"
@@ -66,12 +66,12 @@ func write(text *strings.Builder, d *framework.Decision) {
 	var s placementv1beta1.ClusterSchedulingPolicySnapshot
 	setStatus(&s, 1, d, "")
 	fmt.Fprintf(text, "status: %s\n", s.Status.Conditions[0].Message)
-	for _, told := range s.Status.TargetClusters {
+	for _, target := range s.Status.TargetClusters {
 		scores := "-"
-		if told.ClusterScore != nil {
-			scores = fmt.Sprint(*told.ClusterScore.AffinityScore, "/", *told.ClusterScore.TopologySpreadScore)
+		if target.ClusterScore != nil {
+			scores = fmt.Sprint(*target.ClusterScore.AffinityScore, "/", *target.ClusterScore.TopologySpreadScore)
 		}
-		fmt.Fprintf(text, "%s selected %t %s %s\n", told.ClusterName, told.Selected, scores, told.Reason)
+		fmt.Fprintf(text, "%s selected %t %s %s\n", target.ClusterName, target.Selected, scores, target.Reason)
 	}
 	for _, c := range d.Unselected {
 		fmt.Fprintf(text, "unselected %s: %s\n", c.Cluster, ReasonOf(c))
@@ -279,9 +279,9 @@ func (d dice) bindings(placement placementv1beta1.PlacementObject, members []clu
 	if d.chance(40) {
 		return nil
 	}
-	held := 10 + d.IntN(60)
+	current := 10 + d.IntN(60)
 	for i := range members {
-		if d.chance(held) {
+		if d.chance(current) {
 			all = append(all, d.binding(placement, members[i].Name))
 		}
 	}

@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestRoster_IncludesMarksOfManagedClusters(t *testing.T) {
+func TestMemberCache_IncludesMarksOfManagedClusters(t *testing.T) {
 	member := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "u", Labels: map[string]string{"env": "prod"}}}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
 	cluster := &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: "a", Labels: map[string]string{"env": "test", "tier": "1"}}}
@@ -49,7 +49,7 @@ func TestRoster_IncludesMarksOfManagedClusters(t *testing.T) {
 		"ManagedCluster of the member": {of("u"), map[string]string{"env": "prod", "tier": "1"},
 			[]framework.Taint{own, {Key: "gpu", Value: "yes", Effect: "NoSchedule"}, {Key: "new", Effect: "NoSchedule"}}},
 	} {
-		members := roster{}
+		members := memberCache{}
 		for range 2 { // The second time it is cached.
 			clusters, err := members.clusters(t.Context(), hub, tc.marks)
 			if err != nil {

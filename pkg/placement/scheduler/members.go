@@ -18,9 +18,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-// roster has the members in the framework's types. It translates only members that changed since the
-// last call, because most members of a large fleet did not. The zero value is ready for use.
-type roster struct {
+// memberCache holds the members in the framework's types. It translates only members that changed since
+// the last call, because most members of a large fleet did not change. The zero value is ready for use.
+type memberCache struct {
 	mu sync.Mutex // Guards known.
 	// known is the last translation of each member, by name.
 	known map[string]translation
@@ -32,7 +32,7 @@ type translation struct {
 }
 
 // clusters lists all members, with the marks of their ManagedClusters.
-func (r *roster) clusters(ctx context.Context, reader client.Reader, marks Marks) ([]framework.Cluster, error) {
+func (r *memberCache) clusters(ctx context.Context, reader client.Reader, marks Marks) ([]framework.Cluster, error) {
 	managed, err := marks.list(ctx, reader)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (r *roster) clusters(ctx context.Context, reader client.Reader, marks Marks
 }
 
 // size is the number of members in the last list.
-func (r *roster) size() int {
+func (r *memberCache) size() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.known)

@@ -236,10 +236,10 @@ func (f *fleet) List(_ context.Context, list client.ObjectList, _ ...client.List
 	return nil
 }
 
-func TestRoster_TranslatesOnlyChangedMembers(t *testing.T) {
+func TestMemberCache_TranslatesOnlyChangedMembers(t *testing.T) {
 	reader := &fleet{members: []clusterv1beta1.MemberCluster{*member(nil), *member(nil)}}
 	reader.members[1].Name = "n"
-	var r roster
+	var r memberCache
 	look := func(want ...string) {
 		t.Helper()
 		clusters, err := r.clusters(t.Context(), reader, nil)
@@ -320,12 +320,12 @@ func TestSetStatus_SelectedFirstWithinLimit(t *testing.T) {
 func TestSetStatus_KeepsEntriesOfOthersIfUnchanged(t *testing.T) {
 	z := framework.Choice{Cluster: "z", Score: &framework.Score{}}
 	first := &framework.Decision{Selected: []framework.Choice{z}, Unselected: []framework.Choice{{Cluster: "a", Reason: "no"}}, Fulfilled: true}
-	told := decisions(nil, first)
-	again := decisions(told, &framework.Decision{Selected: first.Selected, Fulfilled: true, Settled: true})
-	if diff := cmp.Diff(told, again); diff != "" {
+	written := decisions(nil, first)
+	again := decisions(written, &framework.Decision{Selected: first.Selected, Fulfilled: true, Settled: true})
+	if diff := cmp.Diff(written, again); diff != "" {
 		t.Errorf("second call changes the status (-first +second):\n%s", diff)
 	}
-	fewer := decisions(told, &framework.Decision{Fulfilled: true, Settled: true})
+	fewer := decisions(written, &framework.Decision{Fulfilled: true, Settled: true})
 	if len(fewer) != 0 {
 		t.Errorf("after scaling to none: %+v", fewer)
 	}
