@@ -13,8 +13,8 @@ import (
 )
 
 // check compares the placement with its state at the initialization of the run.
-func check(o *Observed) (*mustered, *refusal.Refusal) {
-	found, no := muster(o)
+func check(o *Observed) (*placementState, *refusal.Refusal) {
+	found, no := currentState(o)
 	if no != nil {
 		return nil, no
 	}
@@ -35,7 +35,7 @@ func check(o *Observed) (*mustered, *refusal.Refusal) {
 	return found, nil
 }
 
-func checkStages(o *Observed, found *mustered) *refusal.Refusal {
+func checkStages(o *Observed, found *placementState) *refusal.Refusal {
 	then := o.Run.GetStatus()
 	now, no := stagesOf(o.Run.GetName(), then.StagedUpdateStrategySnapshot, found.bound, o.Members)
 	if no != nil {

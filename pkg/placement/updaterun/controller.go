@@ -189,7 +189,7 @@ func (r *Reconciler) initialize(ctx context.Context, run placementv1beta1.Update
 		log.Info("The update run has not started yet", "reason", no.Message)
 		return false, nil // The change that it waits for triggers it.
 	}
-	s := scribeOf(run, r.Clock.Now())
+	s := newConditionWriter(run, r.Clock.Now())
 	if no != nil {
 		log.Info("The update run cannot start", "reason", no.Message)
 		status = placementv1beta1.UpdateRunStatus{Conditions: run.GetStatus().Conditions}

@@ -53,7 +53,7 @@ func waiting(no *refusal.Refusal) bool { return no != nil && no.Reason == Waits 
 // Initialize computes a run's stages. strategy is nil if it does not exist. The status lacks the
 // resource snapshot, the members' overrides and the condition.
 func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (placementv1beta1.UpdateRunStatus, *refusal.Refusal) {
-	found, no := muster(o)
+	found, no := currentState(o)
 	if no != nil {
 		return placementv1beta1.UpdateRunStatus{}, no
 	}
@@ -76,15 +76,15 @@ func Initialize(o *Observed, strategy *placementv1beta1.UpdateStrategySpec) (pla
 	}, nil
 }
 
-// mustered is a placement's state for a run.
-type mustered struct {
+// placementState is what a run depends on: the policy, the strategy and the bindings of its placement.
+type placementState struct {
 	policyIndex string
 	strategy    *placementv1beta1.ApplyStrategy
 	// bound are the bindings to move, by member, and leaving those to delete.
 	bound, leaving map[string]placementv1beta1.BindingObject
 }
 
-func (m *mustered) leavingNames() []string {
+func (m *placementState) leavingNames() []string {
 	names := make([]string, 0, len(m.leaving))
 	for name := range m.leaving {
 		names = append(names, name)
@@ -93,8 +93,8 @@ func (m *mustered) leavingNames() []string {
 	return names
 }
 
-// muster reads the state of the placement and its bindings.
-func muster(o *Observed) (*mustered, *refusal.Refusal) {
+// currentState reads the state of the placement and its bindings.
+func currentState(o *Observed) (*placementState, *refusal.Refusal) {
 	name := o.Run.GetSpec().PlacementName
 	switch {
 	case o.Placement == nil || o.Placement.GetDeletionTimestamp() != nil:
@@ -106,7 +106,7 @@ func muster(o *Observed) (*mustered, *refusal.Refusal) {
 	case !holds(o.Policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled, metav1.ConditionTrue, o.Policy.GetGeneration()):
 		return nil, refused("policy snapshot %q is not fully scheduled: the placement's condition Scheduled says why", o.Policy.GetName())
 	}
-	found := &mustered{
+	found := &placementState{
 		policyIndex: o.Policy.GetLabels()[placementv1beta1.PolicyIndexLabel],
 		strategy:    rollout.ApplyStrategyOf(o.Placement.GetSpec()),
 		bound:       map[string]placementv1beta1.BindingObject{},
@@ -122,7 +122,7 @@ func muster(o *Observed) (*mustered, *refusal.Refusal) {
 }
 
 // sort divides the bindings.
-func (m *mustered) sort(o *Observed) *refusal.Refusal {
+func (m *placementState) sort(o *Observed) *refusal.Refusal {
 	for _, b := range o.Bindings {
 		spec := b.GetSpec()
 		switch {

@@ -40,7 +40,7 @@ type Binding struct {
 // Next returns the next step of an initialized, unfinished run. A refusal with reason Waits means that
 // nothing can be decided for now.
 func Next(o *Observed) (Step, *refusal.Refusal) {
-	p := &advance{Observed: o, scribe: scribeOf(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
+	p := &advance{Observed: o, conditionWriter: newConditionWriter(o.Run, o.Now), step: Step{Status: o.Run.GetStatus().DeepCopy()}}
 	observe(p.step.Status, p.generation)
 	found, no := check(o)
 	if no == nil && placementv1beta1.Paused(o.Placement) {
@@ -66,8 +66,8 @@ func Next(o *Observed) (Step, *refusal.Refusal) {
 // advance is a step in construction.
 type advance struct {
 	*Observed
-	scribe
-	found *mustered
+	conditionWriter
+	found *placementState
 	step  Step
 }
 
@@ -83,7 +83,7 @@ func (p *advance) run() {
 		p.end(&status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunSucceeded, "All stages are done")
 		return
 	}
-	p.underWay(status.DeletionStageStatus)
+	p.setProgressing(status.DeletionStageStatus)
 }
 
 // stop waits for members that are being updated, and starts no others.
@@ -138,7 +138,7 @@ func (p *advance) fail(stage *placementv1beta1.StageUpdatingStatus, why string) 
 	p.step.Refused = why
 }
 
-func (p *advance) underWay(stage *placementv1beta1.StageUpdatingStatus) {
+func (p *advance) setProgressing(stage *placementv1beta1.StageUpdatingStatus) {
 	p.progress(&p.step.Status.Conditions, metav1.ConditionTrue, placementv1beta1.ReasonUpdateRunProgressing,
 		fmt.Sprintf("Stage %s is in progress", stage.StageName))
 }

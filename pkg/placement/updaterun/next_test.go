@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	done     = "Progressing=False/StageUpdatingSucceeded Succeeded=True/StageUpdatingSucceeded"
-	underway = "Progressing=True/StageUpdatingStarted"
-	began    = "[Started=True/ClusterUpdatingStarted]"
-	updated  = "[Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded]"
-	created  = "ApprovalRequestCreated=True/StageTaskApprovalRequestCreated"
-	agreed   = created + " ApprovalRequestApproved=True/StageTaskApprovalRequestApproved"
-	elapsed  = "WaitTimeElapsed=True/AfterStageTaskWaitTimeElapsed"
-	runs     = "run: Progressing=True/UpdateRunProgressing"
-	tasks    = "run: Progressing=False/UpdateRunWaiting"
-	held     = "Progressing=False/StageUpdatingWaiting"
-	success  = "run: Progressing=False/UpdateRunSucceeded Succeeded=True/UpdateRunSucceeded"
+	done         = "Progressing=False/StageUpdatingSucceeded Succeeded=True/StageUpdatingSucceeded"
+	progressing  = "Progressing=True/StageUpdatingStarted"
+	began        = "[Started=True/ClusterUpdatingStarted]"
+	updated      = "[Started=True/ClusterUpdatingStarted Succeeded=True/ClusterUpdatingSucceeded]"
+	created      = "ApprovalRequestCreated=True/StageTaskApprovalRequestCreated"
+	agreed       = created + " ApprovalRequestApproved=True/StageTaskApprovalRequestApproved"
+	elapsed      = "WaitTimeElapsed=True/AfterStageTaskWaitTimeElapsed"
+	runs         = "run: Progressing=True/UpdateRunProgressing"
+	tasks        = "run: Progressing=False/UpdateRunWaiting"
+	stageWaiting = "Progressing=False/StageUpdatingWaiting"
+	success      = "run: Progressing=False/UpdateRunSucceeded Succeeded=True/UpdateRunSucceeded"
 )
 
 func TestNext(t *testing.T) {
@@ -43,12 +43,12 @@ func TestNext(t *testing.T) {
 	}{
 		"first stage starts": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step() },
-			want:  []string{runs, "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
+			want:  []string{runs, "canary: " + progressing + " a" + began, "prod:", "deleteStage:"},
 			again: stuckAfter,
 		},
 		"second stage starts after the first": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().works("a").step() },
-			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
+			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + progressing + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"run is complete": {
@@ -58,17 +58,17 @@ func TestNext(t *testing.T) {
 		"members one by one": {
 			reason: "maxConcurrency is 1 if nobody says otherwise",
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b", "c"}, play: func(w *world) { w.step().works("a").step() },
-			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " a" + updated + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"half of the members, rounded down": {
 			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("50%")))}, members: []string{"a", "b", "c", "d", "e"}, play: func(w *world) { w.step() },
-			want:  []string{runs, "all: " + underway + " a" + began + " b" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " a" + began + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"at least one member": {
 			stages: stageConfigs{stage("all", "", atOnce(intstr.FromString("1%")))}, members: []string{"a", "b"}, play: func(w *world) { w.step() },
-			want:  []string{runs, "all: " + underway + " a" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"up-to-date member takes no time": {
@@ -95,16 +95,16 @@ func TestNext(t *testing.T) {
 		"empty stage is skipped": {
 			stages: stageConfigs{stage("none", "env=none", nil), stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) { w.step() },
 			want: []string{runs, "none: Progressing=False/StageUpdatingSkippedNoClusters Succeeded=True/StageUpdatingSkippedNoClusters",
-				"all: " + underway + " a" + began, "deleteStage:"},
+				"all: " + progressing + " a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"approval is requested before a stage": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step() },
-			want: []string{tasks, "all: " + held + " <" + created + ">", "deleteStage:"},
+			want: []string{tasks, "all: " + stageWaiting + " <" + created + ">", "deleteStage:"},
 		},
 		"stage starts after the approval": {
 			stages: stageConfigs{stage("all", "", before)}, members: []string{"a"}, play: func(w *world) { w.step().approve("run-before-all").step() },
-			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"accepted approval cannot be revoked": {
@@ -113,7 +113,7 @@ func TestNext(t *testing.T) {
 				w.Approvals["run-before-all"].GetStatus().Conditions[0].Status = metav1.ConditionFalse
 				w.step()
 			},
-			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"deleted request is re-created": {
@@ -122,27 +122,27 @@ func TestNext(t *testing.T) {
 				delete(w.Approvals, "run-before-all")
 				w.step().approve("run-before-all").step()
 			},
-			want:  []string{runs, "all: " + underway + " <" + agreed + "> a" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " <" + agreed + "> a" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"wait after a stage": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().later(20 * time.Second).step()
 			},
-			want:  []string{tasks, "all: " + held + " <> <" + created + "> a" + updated, "deleteStage:"},
+			want:  []string{tasks, "all: " + stageWaiting + " <> <" + created + "> a" + updated, "deleteStage:"},
 			again: 40 * time.Second,
 		},
 		"wait is over, approval is missing": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().later(time.Minute).step()
 			},
-			want: []string{tasks, "all: " + held + " <" + elapsed + "> <" + created + "> a" + updated, "deleteStage:"},
+			want: []string{tasks, "all: " + stageWaiting + " <" + elapsed + "> <" + created + "> a" + updated, "deleteStage:"},
 		},
 		"approved, wait is not over": {
 			stages: stageConfigs{stage("all", "", after(wait(time.Minute), approval()))}, members: []string{"a"}, play: func(w *world) {
 				w.step().works("a").step().approve("run-after-all").step()
 			},
-			want:  []string{tasks, "all: " + held + " <> <" + agreed + "> a" + updated, "deleteStage:"},
+			want:  []string{tasks, "all: " + stageWaiting + " <> <" + agreed + "> a" + updated, "deleteStage:"},
 			again: time.Minute,
 		},
 		"approved and wait is over": {
@@ -153,11 +153,11 @@ func TestNext(t *testing.T) {
 		},
 		"member takes long": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step() },
-			want: []string{"run: Progressing=False/UpdateRunStuck", "canary: " + underway + " a" + began, "prod:", "deleteStage:"},
+			want: []string{"run: Progressing=False/UpdateRunStuck", "canary: " + progressing + " a" + began, "prod:", "deleteStage:"},
 		},
 		"late member becomes available": {
 			stages: twoStages, members: twoMembers, play: func(w *world) { w.step().later(stuckAfter).step().works("a").step() },
-			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + underway + " b" + began, "deleteStage:"},
+			want:  []string{runs, "canary: " + done + " a" + updated, "prod: " + progressing + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"unscheduled members are last": {
@@ -166,7 +166,7 @@ func TestNext(t *testing.T) {
 				w.initialize()
 				w.step().works("a").step()
 			},
-			want: []string{runs, "all: " + done + " a" + updated, "deleteStage: " + underway + " z" + began},
+			want: []string{runs, "all: " + done + " a" + updated, "deleteStage: " + progressing + " z" + began},
 		},
 		"unscheduled members are removed": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {
@@ -193,7 +193,7 @@ func TestNext(t *testing.T) {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a", "b"}, play: func(w *world) {
 				w.step().want(placementv1beta1.UpdateRunStop).step().works("a").step().want(placementv1beta1.UpdateRunRun).step()
 			},
-			want:  []string{runs, "all: " + underway + " a" + updated + " b" + began, "deleteStage:"},
+			want:  []string{runs, "all: " + progressing + " a" + updated + " b" + began, "deleteStage:"},
 			again: stuckAfter,
 		},
 		"paused member is skipped until it resumes": {
@@ -201,7 +201,7 @@ func TestNext(t *testing.T) {
 				w.Paused = map[string]bool{"a": true}
 				w.step().works("b", "c").step()
 			},
-			want: []string{runs, "all: " + underway + " b" + updated + " c" + updated, "deleteStage:"},
+			want: []string{runs, "all: " + progressing + " b" + updated + " c" + updated, "deleteStage:"},
 		},
 		"stop before deletions starts none": {
 			stages: stageConfigs{stage("all", "", nil)}, members: []string{"a"}, play: func(w *world) {

@@ -49,7 +49,7 @@ func (p *advance) stage(stage *placementv1beta1.StageUpdatingStatus, config *pla
 	default:
 		p.stageStarted(stage)
 		if !p.stuck(stage, f) {
-			p.underWay(stage)
+			p.setProgressing(stage)
 		}
 	}
 	return false
@@ -253,15 +253,15 @@ func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *
 	if holds(status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestApproved, metav1.ConditionTrue, p.generation) {
 		return true, ""
 	}
-	a, asked := p.Approvals[status.ApprovalRequestName]
-	if !asked {
+	a, requested := p.Approvals[status.ApprovalRequestName]
+	if !requested {
 		p.step.Ask = append(p.step.Ask, Request{Name: status.ApprovalRequestName, Stage: stage.StageName, Task: kind})
 	} else if a.GetSpec().ParentStageRollout != p.Run.GetName() || a.GetSpec().TargetStage != stage.StageName {
 		return false, fmt.Sprintf("approval request %q already exists for stage %q of run %q; delete it, then create another run", a.GetName(), a.GetSpec().TargetStage, a.GetSpec().ParentStageRollout)
 	}
 	p.set(&status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestCreated, metav1.ConditionTrue,
 		placementv1beta1.ReasonStageTaskApprovalRequestCreated, "The approval request has been created")
-	if !asked {
+	if !requested {
 		return false, ""
 	}
 	accepted := holds(a.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApprovalAccepted, metav1.ConditionTrue, a.GetGeneration())

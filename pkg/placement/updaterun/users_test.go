@@ -22,9 +22,9 @@ func TestUnfinishedRunsNeedTheirSnapshots(t *testing.T) {
 	if err := placementv1beta1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	run := func(name, placement, asked, used string, succeeded metav1.ConditionStatus) *placementv1beta1.ClusterStagedUpdateRun {
+	run := func(name, placement, requested, used string, succeeded metav1.ConditionStatus) *placementv1beta1.ClusterStagedUpdateRun {
 		r := &placementv1beta1.ClusterStagedUpdateRun{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		r.Spec.PlacementName, r.Spec.ResourceSnapshotIndex, r.Status.ResourceSnapshotIndexUsed = placement, asked, used
+		r.Spec.PlacementName, r.Spec.ResourceSnapshotIndex, r.Status.ResourceSnapshotIndexUsed = placement, requested, used
 		if succeeded != "" {
 			r.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionUpdateRunSucceeded, Status: succeeded}}
 		}

@@ -113,7 +113,7 @@ func (w *world) initialize() string {
 		return "refused: " + no.Message
 	}
 	status.ResourceSnapshotIndexUsed = "7"
-	scribeOf(w.Run, w.Now).set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
+	newConditionWriter(w.Run, w.Now).set(&status.Conditions, placementv1beta1.ConditionUpdateRunInitialized, metav1.ConditionTrue,
 		placementv1beta1.ReasonUpdateRunInitializedSuccessfully, "")
 	*w.Run.GetStatus() = status
 	return ""
