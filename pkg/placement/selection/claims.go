@@ -26,7 +26,7 @@ var (
 
 // ofStatefulSet reports whether an object is a claim of a StatefulSet in its namespace. Such claims
 // have no owner reference, and StatefulSets on members create their own.
-func (l *look) ofStatefulSet(ctx context.Context, claim *unstructured.Unstructured) (bool, error) {
+func (l *evaluation) ofStatefulSet(ctx context.Context, claim *unstructured.Unstructured) (bool, error) {
 	if claim.GroupVersionKind().GroupKind() != claimKind || claim.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways {
 		return false, nil
 	}

@@ -21,8 +21,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
-// look is one evaluation of a placement's selectors.
-type look struct {
+// evaluation evaluates a placement's selectors.
+type evaluation struct {
 	*Selector
 
 	mu sync.Mutex // Guards missed.
@@ -30,22 +30,22 @@ type look struct {
 	missed []Unreadable
 }
 
-func (l *look) miss(u Unreadable) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.missed = append(l.missed, u)
+func (e *evaluation) miss(u Unreadable) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.missed = append(e.missed, u)
 }
 
 // list returns the objects of a kind. It records a kind that is not listed.
-func (l *look) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
-	objects, err := l.watcher.list(kind, namespace)
+func (e *evaluation) list(kind Kind, namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	objects, err := e.watcher.list(kind, namespace)
 	if !errors.Is(err, errUnlisted) {
 		return objects, err
 	}
-	if u := l.watcher.unreadableKind(kind); u != nil {
-		l.miss(*u)
+	if u := e.watcher.unreadableKind(kind); u != nil {
+		e.miss(*u)
 	} else {
-		l.miss(Unreadable{Kind: kind, Fault: err.Error()})
+		e.miss(Unreadable{Kind: kind, Fault: err.Error()})
 	}
 	return nil, nil
 }
@@ -69,11 +69,11 @@ func (c candidate) withheld() string {
 
 // candidates selects by metadata alone, and returns what the bound withholds. Two selectors must not
 // select the same object.
-func (l *look) candidates(wants []want, bound *Bound) (found []candidate, withheld []string, err error) {
+func (e *evaluation) candidates(wants []want, bound *Bound) (found []candidate, withheld []string, err error) {
 	seen := map[candidate]bool{}
 	withheld = []string{}
 	for _, w := range wants {
-		selected, err := l.selectedBy(w)
+		selected, err := e.selectedBy(w)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -98,8 +98,8 @@ func (l *look) candidates(wants []want, bound *Bound) (found []candidate, withhe
 	return found, slices.Compact(withheld), nil
 }
 
-func (l *look) selectedBy(w want) ([]candidate, error) {
-	objects, err := l.list(w.kind, w.namespace)
+func (e *evaluation) selectedBy(w want) ([]candidate, error) {
+	objects, err := e.list(w.kind, w.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (l *look) selectedBy(w want) ([]candidate, error) {
 		if !metadataPropagates(namespaceKind, object) {
 			continue
 		}
-		inside, err := l.namespace(w, object)
+		inside, err := e.namespace(w, object)
 		if err != nil {
 			return nil, err
 		}
@@ -127,24 +127,24 @@ func (l *look) selectedBy(w want) ([]candidate, error) {
 }
 
 // namespace returns the namespace and, if the selector asks for it, its contents.
-func (l *look) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]candidate, error) {
+func (e *evaluation) namespace(w want, namespace *metav1.PartialObjectMetadata) ([]candidate, error) {
 	name := namespace.Name
 	if !NamespacePropagates(name) {
 		return nil, invalid("namespace %q must not be placed on members: it belongs to the cluster itself; select others", name)
 	}
-	if l.kinds.filter.namespaces[name] {
+	if e.kinds.filter.namespaces[name] {
 		return nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); select others", name)
 	}
 	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
 	if !w.contents {
 		return found, nil
 	}
-	kinds, err := l.kinds.Contents()
+	kinds, err := e.kinds.Contents()
 	if err != nil {
 		return nil, err
 	}
 	for _, kind := range kinds {
-		objects, err := l.list(kind, name)
+		objects, err := e.list(kind, name)
 		if err != nil {
 			return nil, err
 		}
@@ -167,14 +167,14 @@ func Propagates(kind schema.GroupKind, object *metav1.PartialObjectMetadata) boo
 
 // ofService reports whether Endpoints without managed fields have a Service, whose controller most
 // probably wrote them. It records them if the Services are unknown too.
-func (l *look) ofService(endpoints *unstructured.Unstructured) bool {
+func (e *evaluation) ofService(endpoints *unstructured.Unstructured) bool {
 	if endpoints.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "Endpoints"}) || len(endpoints.GetManagedFields()) > 0 {
 		return false
 	}
 	kind := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Service"}, Resource: "services", Namespaced: true}
-	services, err := l.watcher.list(kind, endpoints.GetNamespace())
+	services, err := e.watcher.list(kind, endpoints.GetNamespace())
 	if errors.Is(err, errUnlisted) {
-		l.miss(Unreadable{Kind: Kind{GroupVersionKind: endpoints.GroupVersionKind(), Resource: "endpoints", Namespaced: true}, Fault: "the Services that they may be of cannot be listed"})
+		e.miss(Unreadable{Kind: Kind{GroupVersionKind: endpoints.GroupVersionKind(), Resource: "endpoints", Namespaced: true}, Fault: "the Services that they may be of cannot be listed"})
 		return true
 	}
 	if err != nil {
@@ -185,13 +185,13 @@ func (l *look) ofService(endpoints *unstructured.Unstructured) bool {
 
 // read gets the full objects. It skips objects that were deleted meanwhile or are being deleted. It
 // also skips objects of an unreadable kind, and records the kind.
-func (l *look) read(ctx context.Context, candidates []candidate) ([]*unstructured.Unstructured, error) {
+func (e *evaluation) read(ctx context.Context, candidates []candidate) ([]*unstructured.Unstructured, error) {
 	objects := make([]*unstructured.Unstructured, len(candidates))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readers)
 	for i, c := range candidates {
 		group.Go(func() error {
-			object, err := l.get(ctx, c)
+			object, err := e.get(ctx, c)
 			objects[i] = object
 			return err
 		})
@@ -209,27 +209,27 @@ func (l *look) read(ctx context.Context, candidates []candidate) ([]*unstructure
 	return selected, nil
 }
 
-func (l *look) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
+func (e *evaluation) get(ctx context.Context, c candidate) (*unstructured.Unstructured, error) {
 	key := types.NamespacedName{Namespace: c.namespace, Name: c.name}
-	object, err := listget.Get(ctx, l.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
+	object, err := listget.Get(ctx, e.client.Resource(c.kind.GVR()).Namespace(c.namespace), c.kind.GVR(), key, c.version)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		l.watcher.refused(ctx, c.kind.GVR(), err)
-		l.miss(Unreadable{Kind: c.kind})
+		e.watcher.refused(ctx, c.kind.GVR(), err)
+		e.miss(Unreadable{Kind: c.kind})
 		return nil, nil
 	case err != nil && OfTheKind(err):
-		l.watcher.suspect(c.kind.GVR(), fault{text: err.Error(), object: key, told: true})
-		l.miss(Unreadable{Kind: c.kind, Fault: err.Error()})
+		e.watcher.suspect(c.kind.GVR(), fault{text: err.Error(), object: key, reported: true})
+		e.miss(Unreadable{Kind: c.kind, Fault: err.Error()})
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("reading what is selected: %w", err)
 	}
-	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) || l.ofService(object) {
+	if object.GetDeletionTimestamp() != nil || !contentPropagates(object) || e.ofService(object) {
 		return nil, nil
 	}
-	if ofSet, err := l.ofStatefulSet(ctx, object); err != nil || ofSet {
+	if ofSet, err := e.ofStatefulSet(ctx, object); err != nil || ofSet {
 		return nil, err
 	}
 	Strip(object)

@@ -34,8 +34,8 @@ type fault struct {
 	// confirmed is true if a second attempt failed too. Until then, an API server may just be
 	// restarting.
 	confirmed bool
-	// told is true if a placement's status depends on the fault.
-	told bool
+	// reported is true if a placement's status depends on the fault.
+	reported bool
 }
 
 // suspect records that a kind could not be read. The next retry confirms or removes the fault.
@@ -47,7 +47,7 @@ func (w *Watcher) suspect(gvr schema.GroupVersionResource, f fault) {
 		w.faults[gvr] = &f
 		return
 	}
-	known.told = known.told || f.told
+	known.reported = known.reported || f.reported
 	if known.object.Name == "" {
 		known.object = f.object // A kind that can be listed again may still have an unreadable object.
 	}
@@ -83,7 +83,7 @@ func (w *Watcher) passed(gvr schema.GroupVersionResource, f *fault) {
 	if w.faults[gvr] == f {
 		delete(w.faults, gvr)
 	}
-	if f.told || f.confirmed {
+	if f.reported || f.confirmed {
 		w.queueInterested(gvr)
 	}
 }

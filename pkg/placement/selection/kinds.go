@@ -77,15 +77,15 @@ func (k *Kinds) Contents() ([]Kind, error) {
 	return c.contents, nil
 }
 
-// Unanswered returns the versions without a result, sorted: those for which discovery failed, and those
+// Undiscovered returns the versions without a result, sorted: those for which discovery failed, and those
 // that are registered but not in the result. An API server that has just started knows an APIService
 // before it knows its resources.
-func (k *Kinds) Unanswered(registered []schema.GroupVersion) ([]Unreadable, error) {
+func (k *Kinds) Undiscovered(registered []schema.GroupVersion) ([]Unreadable, error) {
 	c, err := k.catalog()
 	if err != nil {
 		return nil, err
 	}
-	return c.unanswered(registered), nil
+	return c.undiscovered(registered), nil
 }
 
 // Refresh reads discovery again if it was incomplete, and reports whether the result changed.
@@ -159,14 +159,14 @@ func (c *catalog) add(list *metav1.APIResourceList) {
 	}
 }
 
-func (c *catalog) unanswered(registered []schema.GroupVersion) []Unreadable {
+func (c *catalog) undiscovered(registered []schema.GroupVersion) []Unreadable {
 	var found []Unreadable
 	for gv, err := range c.failed {
-		found = append(found, unanswered(gv, err.Error()))
+		found = append(found, undiscovered(gv, err.Error()))
 	}
 	for _, gv := range registered {
 		if _, failed := c.failed[gv]; !failed && !c.served[gv] {
-			found = append(found, unanswered(gv, "an APIService is registered, and discovery does not know what it serves"))
+			found = append(found, undiscovered(gv, "an APIService is registered, and discovery does not know what it serves"))
 		}
 	}
 	found = slices.DeleteFunc(found, func(u Unreadable) bool { return refusedGroups[u.Group] && !hasEnvelopes(u.Group) })
@@ -174,7 +174,7 @@ func (c *catalog) unanswered(registered []schema.GroupVersion) []Unreadable {
 	return found
 }
 
-func unanswered(gv schema.GroupVersion, fault string) Unreadable {
+func undiscovered(gv schema.GroupVersion, fault string) Unreadable {
 	return Unreadable{Kind: Kind{GroupVersionKind: gv.WithKind("")}, Fault: fault}
 }
 

@@ -67,7 +67,7 @@ func (w *Watcher) unreadableKind(kind Kind) *Unreadable {
 	f, is := w.faults[kind.GVR()]
 	switch {
 	case is && (f.confirmed || !synced):
-		f.told = true
+		f.reported = true
 		return &Unreadable{Kind: kind, Fault: f.text}
 	case !synced:
 		return &Unreadable{Kind: kind, Fault: "it has not been listed yet"}

@@ -64,7 +64,7 @@ type Selected struct {
 // its namespace. A named object that does not exist selects nothing. The error is a refusal if the
 // selectors are invalid.
 func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, terms []placementv1beta1.ResourceSelectorTerm, bound *Bound) (Selected, error) {
-	wants, kinds, unanswered, err := s.resolve(placement.Namespace, terms)
+	wants, kinds, undiscovered, err := s.resolve(placement.Namespace, terms)
 	if err != nil {
 		// Without wants, the placement is still queued when types are added and removed.
 		if watchErr := s.watcher.watch(ctx, placement, nil, nil); watchErr != nil {
@@ -76,16 +76,16 @@ func (s *Selector) Select(ctx context.Context, placement types.NamespacedName, t
 		return Selected{}, err
 	}
 	before := s.watcher.unreadable(kinds)
-	look := &look{Selector: s}
-	candidates, withheld, err := look.candidates(wants, bound)
+	e := &evaluation{Selector: s}
+	candidates, withheld, err := e.candidates(wants, bound)
 	if err != nil {
 		return Selected{}, err
 	}
-	objects, err := look.read(ctx, candidates)
+	objects, err := e.read(ctx, candidates)
 	if err != nil {
 		return Selected{}, err
 	}
-	return Selected{Objects: objects, Withheld: withheld, Unreadable: merge(unanswered, before, look.missed, s.watcher.unreadable(kinds))}, nil
+	return Selected{Objects: objects, Withheld: withheld, Unreadable: merge(undiscovered, before, e.missed, s.watcher.unreadable(kinds))}, nil
 }
 
 // Forget stops watching for a deleted placement.
@@ -100,7 +100,7 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 	if s.kinds.filter.namespaces[namespace] {
 		return nil, nil, nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); make the placement in another namespace", namespace)
 	}
-	unanswered, err := s.kinds.Unanswered(s.watcher.apiServed())
+	undiscovered, err := s.kinds.Undiscovered(s.watcher.apiServed())
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -109,7 +109,7 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 	var missed []Unreadable
 	wants := make([]want, 0, len(terms))
 	for _, term := range terms {
-		w, missing, err := s.resolveTerm(term, inside, unanswered)
+		w, missing, err := s.resolveTerm(term, inside, undiscovered)
 		if err != nil {
 			return nil, nil, nil, err
 		}
@@ -123,7 +123,7 @@ func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSe
 			if err != nil {
 				return nil, nil, nil, err
 			}
-			kinds, missed = append(kinds, contents...), append(missed, unanswered...)
+			kinds, missed = append(kinds, contents...), append(missed, undiscovered...)
 		}
 	}
 	if slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == claimKind }) {
@@ -172,7 +172,7 @@ func isNamespaceTerm(term placementv1beta1.ResourceSelectorTerm) bool {
 
 // resolveTerm resolves one selector. inside is the namespace for selectors of namespaced kinds, or ""
 // if they are not allowed. There is no want if discovery has no result for the kind's version.
-func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, inside string, unanswered []Unreadable) (want, *Unreadable, error) {
+func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, inside string, undiscovered []Unreadable) (want, *Unreadable, error) {
 	gvk := schema.GroupVersionKind{Group: term.Group, Version: term.Version, Kind: term.Kind}
 	if !KindPropagates(gvk.GroupKind()) {
 		return want{}, nil, invalid("resource selector for %s: objects of this kind are never placed on members; remove the selector", describe(gvk))
@@ -184,10 +184,10 @@ func (s *Selector) resolveTerm(term placementv1beta1.ResourceSelectorTerm, insid
 	if err != nil {
 		return want{}, nil, err
 	}
-	at := slices.IndexFunc(unanswered, func(u Unreadable) bool { return u.GroupVersion() == gvk.GroupVersion() })
+	at := slices.IndexFunc(undiscovered, func(u Unreadable) bool { return u.GroupVersion() == gvk.GroupVersion() })
 	switch {
 	case !ok && at >= 0:
-		return want{}, &Unreadable{Kind: Kind{GroupVersionKind: gvk}, Fault: unanswered[at].Fault}, nil
+		return want{}, &Unreadable{Kind: Kind{GroupVersionKind: gvk}, Fault: undiscovered[at].Fault}, nil
 	case !ok:
 		return want{}, nil, invalid("resource selector for %s: the hub does not serve this kind; check group, version and kind, or install its CustomResourceDefinition", describe(gvk))
 	case kind.Namespaced && inside == "":

@@ -167,10 +167,10 @@ func TestSelect_UnreadableKindDoesNotBlockOthers(t *testing.T) {
 	}
 }
 
-func TestUnanswered_IncludesAPIServicesUnknownToDiscovery(t *testing.T) {
+func TestUndiscovered_IncludesAPIServicesUnknownToDiscovery(t *testing.T) {
 	c := newCatalog(nil, []*metav1.APIResourceList{list("v1"), list("apps/v1")}, map[schema.GroupVersion]error{
 		{Group: "down.example.com", Version: "v1"}: errors.New("down"), {Group: "metrics.k8s.io", Version: "v1beta1"}: errors.New("down")}, nil)
-	got := c.unanswered([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "late.example.com", Version: "v1"}, {Group: "down.example.com", Version: "v1"}})
+	got := c.undiscovered([]schema.GroupVersion{{Version: "v1"}, {Group: "apps", Version: "v1"}, {Group: "late.example.com", Version: "v1"}, {Group: "down.example.com", Version: "v1"}})
 	var names []string
 	for _, u := range got {
 		names = append(names, u.String())
@@ -182,10 +182,10 @@ func TestUnanswered_IncludesAPIServicesUnknownToDiscovery(t *testing.T) {
 
 // An API server that restarted did not serve the group yet: the envelopes were gone from the next
 // snapshot, and their contents from the members.
-func TestUnanswered_IncludesTheGroupOfEnvelopes(t *testing.T) {
+func TestUndiscovered_IncludesTheGroupOfEnvelopes(t *testing.T) {
 	c := newCatalog(nil, []*metav1.APIResourceList{list("v1")}, nil, nil)
 	envelopes := schema.GroupVersion{Group: "placement.kubernetes-fleet.io", Version: "v1"}
-	got := c.unanswered([]schema.GroupVersion{{Version: "v1"}, envelopes, {Group: "webhook.fleetgate.io", Version: "v1alpha1"}})
+	got := c.undiscovered([]schema.GroupVersion{{Version: "v1"}, envelopes, {Group: "webhook.fleetgate.io", Version: "v1alpha1"}})
 	if len(got) != 1 || !got[0].Covers(envelopes.Group, envelopes.Version, "ResourceEnvelope") {
 		t.Errorf("got %v, want only the group of envelopes", got)
 	}
