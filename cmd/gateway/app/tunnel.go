@@ -139,7 +139,7 @@ func (g *gateway) addTunnels(t *tunnels) error {
 // when it has grown by half.
 func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 	const interval = time.Minute
-	for told := 0; ; {
+	for logged := 0; ; {
 		members := &clusterv1beta1.MemberClusterList{}
 		err := g.manager.GetClient().List(ctx, members, client.UnsafeDisableDeepCopy)
 		if err == nil {
@@ -147,8 +147,8 @@ func (g *gateway) countMembers(ctx context.Context, t *tunnels) error {
 		} else if ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Counting members failed; agents that lose their tunnels reconnect at the rate of the last count")
 		}
-		if count := len(members.Items); count > told+told/2 {
-			told = count
+		if count := len(members.Items); count > logged+logged/2 {
+			logged = count
 			t.registry.SendInfoAll()
 		}
 		select {

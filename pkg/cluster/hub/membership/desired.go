@@ -41,9 +41,9 @@ func clusterRightsOf(reported map[clusterv1beta1.PropertyName]clusterv1beta1.Pro
 	if !ours {
 		return rightsUnknown
 	}
-	right, told := reported[clusterv1beta1.PropertyTunnelRight]
+	right, found := reported[clusterv1beta1.PropertyTunnelRight]
 	switch {
-	case !told || right.ObservationTime.Before(&version.ObservationTime):
+	case !found || right.ObservationTime.Before(&version.ObservationTime):
 		return rightsNeeded
 	case right.Value == clusterv1beta1.TunnelRightNamespace:
 		return rightsUseless

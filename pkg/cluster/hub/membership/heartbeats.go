@@ -28,8 +28,8 @@ func beatOf(imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lea
 	return b
 }
 
-// pulse is the last heartbeat of a member that the hub saw.
-type pulse struct {
+// heartbeat is the last heartbeat of a member that the hub saw.
+type heartbeat struct {
 	beat beat
 	// at is when the hub saw the beat, by the hub's clock. Initially it is the start of this gateway.
 	at time.Time
@@ -37,12 +37,12 @@ type pulse struct {
 	heard bool
 }
 
-// pulses are the hub's own observations. They are in memory: after a start, every member has the full
+// heartbeats are the hub's own observations. They are in memory: after a start, every member has the full
 // time again before it counts as disconnected.
-type pulses struct {
+type heartbeats struct {
 	// mu guards seen and shown.
 	mu   sync.Mutex
-	seen map[string]pulse
+	seen map[string]heartbeat
 	// shown is the state of a member's agent from which its MemberCluster was last written.
 	shown map[string]written
 }
@@ -54,25 +54,25 @@ type written struct {
 	lease  time.Time
 }
 
-// observe records what a member's agent has written, and returns its pulse.
-func (p *pulses) observe(member string, b beat, clock clock.PassiveClock) pulse {
+// observe records what a member's agent has written, and returns its last heartbeat.
+func (p *heartbeats) observe(member string, b beat, clock clock.PassiveClock) heartbeat {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.seen == nil {
-		p.seen = map[string]pulse{}
+		p.seen = map[string]heartbeat{}
 	}
 	known, ok := p.seen[member]
 	if ok && known.beat.report.Equal(b.report) && known.beat.lease.Equal(b.lease) {
 		return known
 	}
-	known = pulse{beat: b, at: clock.Now(), heard: ok}
+	known = heartbeat{beat: b, at: clock.Now(), heard: ok}
 	p.seen[member] = known
 	return known
 }
 
 // changed reports what changed since show. Manual changes of a MemberCluster's status stay until its
 // agent reports something new.
-func (p *pulses) changed(member string, s written) (report, lease bool) {
+func (p *heartbeats) changed(member string, s written) (report, lease bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	shown, ok := p.shown[member]
@@ -80,7 +80,7 @@ func (p *pulses) changed(member string, s written) (report, lease bool) {
 }
 
 // show records that the MemberCluster was written from that state.
-func (p *pulses) show(member string, s written) {
+func (p *heartbeats) show(member string, s written) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shown == nil {
@@ -90,7 +90,7 @@ func (p *pulses) show(member string, s written) {
 }
 
 // forget removes a deleted member.
-func (p *pulses) forget(member string) {
+func (p *heartbeats) forget(member string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.seen, member)

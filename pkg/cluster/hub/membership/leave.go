@@ -84,9 +84,9 @@ func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 	if namespace == nil {
 		return condition
 	}
-	for _, held := range namespace.Status.Conditions {
-		if held.Type == corev1.NamespaceFinalizersRemaining && held.Status == corev1.ConditionTrue {
-			condition.Message = fmt.Sprintf("the member is leaving, and namespace %q waits for others: %s", namespace.Name, held.Message)
+	for _, remaining := range namespace.Status.Conditions {
+		if remaining.Type == corev1.NamespaceFinalizersRemaining && remaining.Status == corev1.ConditionTrue {
+			condition.Message = fmt.Sprintf("the member is leaving, and namespace %q waits for others: %s", namespace.Name, remaining.Message)
 		}
 	}
 	condition.Message = condition.Message[:min(len(condition.Message), maxMessageLength)]

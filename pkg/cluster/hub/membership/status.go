@@ -72,7 +72,7 @@ type StatusReconciler struct {
 	// Concurrency is the number of members that are reconciled at a time. Zero means one.
 	Concurrency int
 
-	pulses pulses
+	heartbeats heartbeats
 }
 
 const (
@@ -117,7 +117,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	var imc clusterv1beta1.InternalMemberCluster
 	if err := r.Client.Get(ctx, req.NamespacedName, &imc); err != nil {
-		r.pulses.forget(req.Name)
+		r.heartbeats.forget(req.Name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	var mc clusterv1beta1.MemberCluster
@@ -145,7 +145,7 @@ func (r *StatusReconciler) reconcile(ctx context.Context, mc *clusterv1beta1.Mem
 	if err := r.writeStatus(ctx, mc, d.status); err != nil {
 		return 0, err
 	}
-	r.pulses.show(mc.Name, d.from)
+	r.heartbeats.show(mc.Name, d.from)
 	return d.left, r.writeTaint(ctx, mc, d.silent)
 }
 
@@ -188,13 +188,13 @@ type decision struct {
 
 func (r *StatusReconciler) decide(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, lease *coordinationv1.Lease) decision {
 	b := beatOf(imc, lease)
-	pulse := r.pulses.observe(mc.Name, b, r.Clock)
+	last := r.heartbeats.observe(mc.Name, b, r.Clock)
 	d := decision{
 		from: written{report: imc.ResourceVersion, lease: b.lease},
-		left: max(0, r.silence(imc)-r.Clock.Since(pulse.at)),
+		left: max(0, r.silence(imc)-r.Clock.Since(last.at)),
 	}
-	d.silent = d.left == 0 || wasSilent(mc, imc) && !pulse.heard
-	d.status = r.nextStatus(mc, imc, d.from, pulse, d.silent)
+	d.silent = d.left == 0 || wasSilent(mc, imc) && !last.heard
+	d.status = r.nextStatus(mc, imc, d.from, last, d.silent)
 	return d
 }
 
@@ -226,8 +226,8 @@ func wasSilent(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMem
 
 // nextStatus is the status to write. A change of observation times alone waits until the heartbeat is
 // old enough, because a fleet has thousands of members.
-func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, from written, p pulse, silent bool) clusterv1beta1.MemberClusterStatus {
-	newReport, newLease := r.pulses.changed(mc.Name, from)
+func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clusterv1beta1.InternalMemberCluster, from written, p heartbeat, silent bool) clusterv1beta1.MemberClusterStatus {
+	newReport, newLease := r.heartbeats.changed(mc.Name, from)
 	report := &imc.Status
 	if !newReport {
 		report = reportOf(&mc.Status)
@@ -249,7 +249,7 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 
 // tellLastBeat sets the last heartbeat of a member that becomes disconnected, because the Leases since
 // the shown heartbeat were not worth a write. Afterwards it stays unchanged.
-func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p pulse) {
+func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p heartbeat) {
 	agent := status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent != nil && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
 		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
@@ -269,7 +269,7 @@ func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.Interna
 
 // desiredHeartbeat is the last heartbeat by the hub's clock, as far as it is known: the value of a
 // former gateway stays until the next beat.
-func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p pulse) metav1.Time {
+func desiredHeartbeat(shown *clusterv1beta1.MemberClusterStatus, p heartbeat) metav1.Time {
 	agent := shown.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if !p.heard && agent != nil && !agent.LastReceivedHeartbeat.IsZero() {
 		return agent.LastReceivedHeartbeat

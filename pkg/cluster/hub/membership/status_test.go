@@ -64,7 +64,7 @@ func (w *watched) look() decision {
 		w.writes++
 	}
 	w.mc.Status = d.status
-	w.reconciler.pulses.show(w.mc.Name, d.from)
+	w.reconciler.heartbeats.show(w.mc.Name, d.from)
 	return d
 }
 
