@@ -36,7 +36,7 @@ func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv
 		if cluster.Annotations[AnnotationKey] == sealing.Fingerprint(request.Spec.PublicKey) {
 			return cluster, nil, nil
 		}
-		if isHandedOn(cluster, request) {
+		if isTransferred(cluster, request) {
 			return cluster, nil, r.claim(ctx, cluster, request, allowance{approved: true})
 		}
 	}

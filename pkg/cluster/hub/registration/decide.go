@@ -112,9 +112,9 @@ func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
 	return nil
 }
 
-// isHandedOn reports whether the key that owns the Cluster has signed its transfer to the request's
+// isTransferred reports whether the key that owns the Cluster has signed its transfer to the request's
 // key.
-func isHandedOn(cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration) bool {
+func isTransferred(cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration) bool {
 	key, err := base64.StdEncoding.DecodeString(cluster.Annotations[AnnotationVerificationKey])
 	if err != nil || cluster.Annotations[AnnotationKey] == "" {
 		return false

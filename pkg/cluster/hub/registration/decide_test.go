@@ -69,7 +69,7 @@ func TestRefuseRequest(t *testing.T) {
 	}
 }
 
-func TestIsHandedOn_OnlyByOwningKey(t *testing.T) {
+func TestIsTransferred_OnlyByOwningKey(t *testing.T) {
 	holder, stranger := newKey(t), newKey(t)
 	verification, err := holder.VerificationKey()
 	if err != nil {
@@ -105,13 +105,13 @@ func TestIsHandedOn_OnlyByOwningKey(t *testing.T) {
 		"in another namespace":            {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Namespace = "other" }), false},
 		"with the proof of another token": {signedBy(holder, func(r *registrationv1alpha1.ClusterRegistration) { r.Spec.TokenProof = []byte("x") }), true},
 	} {
-		if got := isHandedOn(cluster, tc.request); got != tc.want {
+		if got := isTransferred(cluster, tc.request); got != tc.want {
 			t.Errorf("%s: got %v", what, got)
 		}
 	}
 	second := requestOf(t, unchanged)
 	record(&cluster.ObjectMeta, second, allowance{approved: true})
-	if isHandedOn(cluster, signedBy(holder, unchanged)) {
+	if isTransferred(cluster, signedBy(holder, unchanged)) {
 		t.Error("former owner transferred a Cluster of another key")
 	}
 }

@@ -38,8 +38,8 @@ import (
 // ReturnControllerName is the name of ReturnReconciler.
 const ReturnControllerName = "membercluster.return"
 
-// askedAgain is the interval of retries while something is missing.
-const askedAgain = 10 * time.Second
+// readmitRetryDelay is the interval of retries while something is missing.
+const readmitRetryDelay = 10 * time.Second
 
 // Reasons of the events on a MemberCluster whose agent is readmitted.
 const (
@@ -74,7 +74,7 @@ func isToReturn(mc client.Object) bool {
 	return annotations[deprecatedAnnotationTakeBack] == "true"
 }
 
-// Reconcile readmits one member that was asked for.
+// Reconcile readmits one member that an administrator annotated.
 func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	mc, err := getMember(ctx, r.Grants.Live, req.Name)
 	if mc == nil || err != nil || !mc.DeletionTimestamp.IsZero() || !isToReturn(mc) {
@@ -93,7 +93,7 @@ func (r *ReturnReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if apierrors.IsNotFound(err) {
 		r.Recorder.Eventf(mc, nil, corev1.EventTypeWarning, ReasonReadmissionFailed, "Readmit",
 			"namespace %s does not exist: create it, and allow agents without a credential to get clusterregistrations in it", registrationv1alpha1.ReturningNamespace)
-		return ctrl.Result{RequeueAfter: askedAgain}, nil
+		return ctrl.Result{RequeueAfter: readmitRetryDelay}, nil
 	}
 	if err != nil {
 		return reconcileutil.RequeueOnConflict(ctrl.Result{}, err)
