@@ -15,8 +15,8 @@ import (
 type agentSessions struct {
 	// mu guards the following fields.
 	mu       sync.Mutex
-	current  Carrier
-	replaced []Carrier
+	current  Multiplexer
+	replaced []Multiplexer
 	// closing counts the replaced sessions that have not ended.
 	closing sync.WaitGroup
 }
@@ -25,7 +25,7 @@ type agentSessions struct {
 const drainPoll = 50 * time.Millisecond
 
 // replace makes next the session in use, and closes the previous one once it is idle.
-func (a *agentSessions) replace(next Carrier) {
+func (a *agentSessions) replace(next Multiplexer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current != nil {
@@ -49,7 +49,7 @@ func (a *agentSessions) serves() bool {
 	return a.current != nil && !isDone(a.current)
 }
 
-func (a *agentSessions) all() []Carrier {
+func (a *agentSessions) all() []Multiplexer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := slices.Clone(a.replaced)
@@ -62,17 +62,17 @@ func (a *agentSessions) all() []Carrier {
 // drain waits until no session has a stream, or ctx ends.
 func (a *agentSessions) drain(ctx context.Context) {
 	poll(ctx.Done(), func() bool {
-		return !slices.ContainsFunc(a.all(), func(c Carrier) bool { return c.Streams() > 0 })
+		return !slices.ContainsFunc(a.all(), func(c Multiplexer) bool { return c.Streams() > 0 })
 	})
 }
 
 // closeWhenIdle closes a session when its streams have ended.
-func closeWhenIdle(c Carrier) {
+func closeWhenIdle(c Multiplexer) {
 	poll(c.Done(), func() bool { return c.Streams() == 0 })
 	_ = c.Close()
 }
 
-func isDone(c Carrier) bool {
+func isDone(c Multiplexer) bool {
 	select {
 	case <-c.Done():
 		return true

@@ -16,8 +16,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// carriers are both ends of a session over a pipe.
-func carriers(t *testing.T) (gateway, agent *native.Carrier, unread *budget.Budget) {
+// muxes are both ends of a session over a pipe.
+func muxes(t *testing.T) (gateway, agent *native.Multiplexer, unread *budget.Budget) {
 	a, b := net.Pipe()
 	unread = budget.New(1 << 30)
 	gateway, agent = native.New(a, native.Gateway, native.Options{}), native.New(b, native.Agent, native.Options{Budget: unread})
@@ -28,7 +28,7 @@ func carriers(t *testing.T) (gateway, agent *native.Carrier, unread *budget.Budg
 	return gateway, agent, unread
 }
 
-func openStream(t *testing.T, opener, accepter *native.Carrier) (opened, accepted *native.Stream) {
+func openStream(t *testing.T, opener, accepter *native.Multiplexer) (opened, accepted *native.Stream) {
 	t.Helper()
 	a, err := opener.Open(t.Context(), nil)
 	if err != nil {
@@ -42,14 +42,14 @@ func openStream(t *testing.T, opener, accepter *native.Carrier) (opened, accepte
 }
 
 func TestDialTarget_AbandonsBlockedWriteAfterReset(t *testing.T) {
-	for name, fail := range map[string]func(stream *native.Stream, session *native.Carrier){
-		"reset":           func(s *native.Stream, _ *native.Carrier) { _ = s.Reset() },
-		"end, then reset": func(s *native.Stream, _ *native.Carrier) { _ = s.CloseWrite(); _ = s.Reset() },
-		"session ended":   func(_ *native.Stream, c *native.Carrier) { _ = c.Close() },
+	for name, fail := range map[string]func(stream *native.Stream, session *native.Multiplexer){
+		"reset":           func(s *native.Stream, _ *native.Multiplexer) { _ = s.Reset() },
+		"end, then reset": func(s *native.Stream, _ *native.Multiplexer) { _ = s.CloseWrite(); _ = s.Reset() },
+		"session ended":   func(_ *native.Stream, c *native.Multiplexer) { _ = c.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gateway, agent, unread := carriers(t)
+				gateway, agent, unread := muxes(t)
 				user, stream := openStream(t, gateway, agent)
 				near, far := net.Pipe() // Nobody reads from far.
 				defer far.Close()
@@ -74,9 +74,9 @@ func TestDialTarget_AbandonsBlockedWriteAfterReset(t *testing.T) {
 // A gateway that forwards a stream for another one pipes from stream to stream.
 func TestDialTarget_AbandonsBlockedWriteAfterTargetsReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		gateway, agent, _ := carriers(t)
+		gateway, agent, _ := muxes(t)
 		_, stream := openStream(t, gateway, agent) // Nobody reads it in the gateway.
-		further, member, _ := carriers(t)
+		further, member, _ := muxes(t)
 		forwarded, target := openStream(t, further, member)
 		ended := pipeTo(t, stream, forwarded)
 		go func() { _, _ = io.Copy(target, endless{}) }()

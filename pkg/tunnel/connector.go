@@ -74,7 +74,7 @@ type Connector struct {
 	Clock  clock.Clock
 	Random func() float64
 
-	carry carry
+	newMultiplexer multiplexerFunc
 }
 
 // Run keeps sessions until ctx ends, and reconnects with a delay whenever one is lost. It returns
@@ -128,8 +128,8 @@ func (c *Connector) withDefaults() (*Connector, error) {
 	if run.Unread <= 0 {
 		run.Unread = defaultUnread / 2
 	}
-	if run.carry == nil {
-		run.carry = carryNative(native.Agent, run.MaxStreams, budget.New(run.Unread))
+	if run.newMultiplexer == nil {
+		run.newMultiplexer = nativeMultiplexer(native.Agent, run.MaxStreams, budget.New(run.Unread))
 	}
 	return &run, nil
 }

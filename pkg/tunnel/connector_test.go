@@ -15,22 +15,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// brokenCarrier is a session that lasts for a while and then breaks.
-type brokenCarrier struct {
+// brokenMultiplexer is a session that lasts for a while and then breaks.
+type brokenMultiplexer struct {
 	conn net.Conn
 	done chan struct{}
 	once sync.Once
 }
 
-func lastsFor(d time.Duration, conn net.Conn) *brokenCarrier {
-	c := &brokenCarrier{conn: conn, done: make(chan struct{})}
+func lastsFor(d time.Duration, conn net.Conn) *brokenMultiplexer {
+	c := &brokenMultiplexer{conn: conn, done: make(chan struct{})}
 	time.AfterFunc(d, func() { _ = c.Close() })
 	return c
 }
 
-func (c *brokenCarrier) Open(context.Context, []byte) (net.Conn, error) { return nil, ErrSessionClosed }
+func (c *brokenMultiplexer) Open(context.Context, []byte) (net.Conn, error) {
+	return nil, ErrSessionClosed
+}
 
-func (c *brokenCarrier) Accept(ctx context.Context) (net.Conn, error) {
+func (c *brokenMultiplexer) Accept(ctx context.Context) (net.Conn, error) {
 	select {
 	case <-c.done:
 		return nil, ErrSessionClosed
@@ -39,22 +41,22 @@ func (c *brokenCarrier) Accept(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func (c *brokenCarrier) Close() error {
+func (c *brokenMultiplexer) Close() error {
 	c.once.Do(func() { close(c.done); _ = c.conn.Close() })
 	return nil
 }
 
-func (c *brokenCarrier) Drain()                    {}
-func (c *brokenCarrier) Draining() <-chan struct{} { return nil }
-func (c *brokenCarrier) SendInfo([]byte)           {}
-func (c *brokenCarrier) Infos() <-chan []byte      { return nil }
-func (c *brokenCarrier) Streams() int              { return 0 }
+func (c *brokenMultiplexer) Drain()                    {}
+func (c *brokenMultiplexer) Draining() <-chan struct{} { return nil }
+func (c *brokenMultiplexer) SendInfo([]byte)           {}
+func (c *brokenMultiplexer) Infos() <-chan []byte      { return nil }
+func (c *brokenMultiplexer) Streams() int              { return 0 }
 
-func (c *brokenCarrier) Answers(context.Context) bool { return true }
-func (c *brokenCarrier) Unresponsive() bool           { return false }
+func (c *brokenMultiplexer) Answers(context.Context) bool { return true }
+func (c *brokenMultiplexer) Unresponsive() bool           { return false }
 
-func (c *brokenCarrier) Done() <-chan struct{} { return c.done }
-func (c *brokenCarrier) Err() error            { return ErrSessionClosed }
+func (c *brokenMultiplexer) Done() <-chan struct{} { return c.done }
+func (c *brokenMultiplexer) Err() error            { return ErrSessionClosed }
 
 // TestConnector_WaitsBetweenAttempts replays attempts and checks the waits between them.
 func TestConnector_WaitsBetweenAttempts(t *testing.T) {
@@ -116,7 +118,7 @@ func TestConnector_WaitsBetweenAttempts(t *testing.T) {
 						}
 					},
 					Random: func() float64 { return 1 },
-					carry: func(_ context.Context, conn net.Conn) (Carrier, error) {
+					newMultiplexer: func(_ context.Context, conn net.Conn) (Multiplexer, error) {
 						return lastsFor(c.lasts[attempt], conn), nil
 					},
 				}
@@ -232,7 +234,7 @@ func TestConnector_AThousandAgentsReconnectSpreadOut(t *testing.T) {
 					conn, _ := net.Pipe()
 					return conn, nil
 				},
-				carry: func(_ context.Context, conn net.Conn) (Carrier, error) {
+				newMultiplexer: func(_ context.Context, conn net.Conn) (Multiplexer, error) {
 					if left := time.Until(ends); left > 0 {
 						return lastsFor(left, conn), nil
 					}

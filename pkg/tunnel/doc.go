@@ -17,7 +17,7 @@
 //   - [Port] is the gateway's own port for agents, which authenticates them itself.
 //   - [Peers] forwards a dial, once, to the replica of the gateway that holds a
 //     session of the member.
-//   - A [Carrier] is one session: it multiplexes streams over the connection. The
+//   - A [Multiplexer] is one session: it multiplexes streams over the connection. The
 //     package native has the only implementation. A [Session] of another protocol is
 //     added with [Registry.ServeSession].
 //   - [HubDialer] connects the agent to the hub, [Egress] does so through a forward

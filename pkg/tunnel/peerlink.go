@@ -31,19 +31,19 @@ func (p *Peers) link(ctx context.Context, address string, established func()) er
 		_ = raw.Close()
 		return err
 	}
-	carrier := native.New(conn, native.Gateway, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
-	stop := context.AfterFunc(ctx, func() { _ = carrier.Close() })
+	mux := native.New(conn, native.Gateway, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
+	stop := context.AfterFunc(ctx, func() { _ = mux.Close() })
 	defer stop()
-	defer carrier.Close()
-	announcements, err := carrier.Accept(handshakeCtx)
+	defer mux.Close()
+	announcements, err := mux.Accept(handshakeCtx)
 	if err != nil {
 		return err
 	}
-	return p.follow(carrier, announcements, established)
+	return p.follow(mux, announcements, established)
 }
 
 // follow reads the members that the other gateway holds.
-func (p *Peers) follow(carrier *native.Carrier, announcements net.Conn, established func()) error {
+func (p *Peers) follow(mux *native.Multiplexer, announcements net.Conn, established func()) error {
 	reader := bufio.NewReaderSize(announcements, 2*MaxTargetLength)
 	name, err := readLine(reader)
 	if err != nil {
@@ -52,7 +52,7 @@ func (p *Peers) follow(carrier *native.Carrier, announcements net.Conn, establis
 	if name == p.name {
 		return errOwnAddress
 	}
-	link := &peerLink{session: &nativeSession{Carrier: carrier}, members: map[string]struct{}{}}
+	link := &peerLink{session: &nativeSession{Multiplexer: mux}, members: map[string]struct{}{}}
 	if !p.add(name, link) {
 		return fmt.Errorf("%w: %q", errLinkedAlready, Printable(name, MaxTargetLength))
 	}

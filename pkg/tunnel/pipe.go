@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// pipeBuffer is the size of the pooled buffers: one full frame of the carrier.
+// pipeBuffer is the size of the pooled buffers: one full frame of the multiplexer.
 const pipeBuffer = 64 << 10
 
 // resetGrace is how long one side of a pipe may take what has arrived from the other side after

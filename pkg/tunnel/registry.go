@@ -61,9 +61,9 @@ const (
 
 // Registry holds the tunnel sessions of this gateway. All methods may be called from any goroutine.
 type Registry struct {
-	options Options
-	metrics *metrics
-	carry   carry
+	options        Options
+	metrics        *metrics
+	newMultiplexer multiplexerFunc
 	// unread counts the unread data of the streams of all sessions and links.
 	unread     *budget.Budget
 	departures departures
@@ -92,11 +92,11 @@ func NewRegistry(o Options) (*Registry, error) {
 	o = o.withDefaults()
 	unread := budget.New(o.Unread)
 	return &Registry{
-		options: o,
-		metrics: m,
-		carry:   carryNative(native.Gateway, o.MaxStreamsPerSession, unread),
-		unread:  unread,
-		members: map[string][]*session{},
+		options:        o,
+		metrics:        m,
+		newMultiplexer: nativeMultiplexer(native.Gateway, o.MaxStreamsPerSession, unread),
+		unread:         unread,
+		members:        map[string][]*session{},
 
 		departures: departures{began: time.Now()},
 	}, nil
@@ -111,7 +111,7 @@ func (r *Registry) Serve(ctx context.Context, member string, conn net.Conn) erro
 
 // ServeReviewed is Serve for an agent whose credential is reviewed during the session.
 func (r *Registry) ServeReviewed(ctx context.Context, member string, conn net.Conn, c Credential) (err error) {
-	// The carrier's goroutines inherit the labels, so that a profile shows their member.
+	// The multiplexer's goroutines inherit the labels, so that a profile shows their member.
 	pprof.Do(ctx, pprof.Labels("tunnel", "gateway", "member", member), func(ctx context.Context) {
 		err = r.serve(ctx, member, conn, c)
 	})
@@ -126,15 +126,15 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn, c Cr
 		_ = conn.Close()
 		return err
 	}
-	carrier, err := r.carry(ctx, conn)
+	mux, err := r.newMultiplexer(ctx, conn)
 	if err != nil {
 		return err
 	}
-	s := &nativeSession{Carrier: carrier}
+	s := &nativeSession{Multiplexer: mux}
 	guarded := make(chan error, 1)
 	go func() { guarded <- s.guard(ctx) }()
 	err = r.serveSession(ctx, member, s, c)
-	_ = carrier.Close()
+	_ = mux.Close()
 	if foreign := <-guarded; foreign != nil {
 		return foreign
 	}

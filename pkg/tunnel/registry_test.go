@@ -263,11 +263,11 @@ func TestSubscribe_ReportsFirstAndLastSession(t *testing.T) {
 func TestRegistry_DisconnectsAgentThatOpensStreams(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
-	carrier := native.New(agent, native.Agent, native.Options{})
-	defer carrier.Close()
+	mux := native.New(agent, native.Agent, native.Options{})
+	defer mux.Close()
 	served := make(chan error)
 	go func() { served <- r.Serve(t.Context(), "one", gateway) }()
-	_, _ = carrier.Open(t.Context(), []byte("let me in"))
+	_, _ = mux.Open(t.Context(), []byte("let me in"))
 	if err := <-served; err == nil {
 		t.Error("the session ended without a reason")
 	}
@@ -279,13 +279,13 @@ func TestRegistry_DisconnectsAgentThatOpensStreams(t *testing.T) {
 func TestDialMember_HostileAnswerFailsOnlyOneDial(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
-	carrier := native.New(agent, native.Agent, native.Options{})
-	defer carrier.Close()
+	mux := native.New(agent, native.Agent, native.Options{})
+	defer mux.Close()
 	go func() { _ = r.Serve(t.Context(), "one", gateway) }()
 	go func() {
 		answers := []string{"\xff\xff", "", "\x00\x03\x00\x00\x00ok"}
 		for _, answer := range answers {
-			stream, err := carrier.Accept(t.Context())
+			stream, err := mux.Accept(t.Context())
 			if err != nil {
 				return
 			}

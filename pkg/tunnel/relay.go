@@ -35,17 +35,17 @@ func (p *Peers) serveLink(ctx context.Context, raw net.Conn, guard *Guard) {
 		return
 	}
 	defer p.leave()
-	carrier := native.New(conn, native.Agent, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
+	mux := native.New(conn, native.Agent, native.Options{MaxStreams: 2 * defaultMaxStreams, Budget: p.registry.unread})
 	ctx, cancel = context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = carrier.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = mux.Close() })
 	defer stop()
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer carrier.Close()
-	running.Go(func() { p.announce(ctx, carrier) })
+	defer mux.Close()
+	running.Go(func() { p.announce(ctx, mux) })
 	for {
-		stream, err := carrier.Accept(ctx)
+		stream, err := mux.Accept(ctx)
 		if err != nil {
 			return
 		}
@@ -56,8 +56,8 @@ func (p *Peers) serveLink(ctx context.Context, raw net.Conn, guard *Guard) {
 // announce writes the name of this gateway, and then a line for each member that gets a session here
 // or loses its last. The other gateway then uses new connections for a member that has got a better
 // session.
-func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
-	stream, err := carrier.Open(ctx, []byte(p.name+"\n"))
+func (p *Peers) announce(ctx context.Context, mux *native.Multiplexer) {
+	stream, err := mux.Open(ctx, []byte(p.name+"\n"))
 	if err != nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (p *Peers) announce(ctx context.Context, carrier *native.Carrier) {
 	for {
 		select {
 		case <-lines.some:
-		case <-carrier.Done():
+		case <-mux.Done():
 			return
 		}
 		if _, err := io.WriteString(stream, lines.take()); err != nil {

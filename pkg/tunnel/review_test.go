@@ -20,7 +20,7 @@ import (
 )
 
 // reviewedSession starts a session with a credential; the result of serving it arrives on ended.
-func reviewedSession(t *testing.T, c tunnel.Credential) (r *tunnel.Registry, agent *native.Carrier, ended chan error) {
+func reviewedSession(t *testing.T, c tunnel.Credential) (r *tunnel.Registry, agent *native.Multiplexer, ended chan error) {
 	t.Helper()
 	r = tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, far := net.Pipe()

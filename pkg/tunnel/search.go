@@ -48,7 +48,7 @@ func (l *sessionLoop) newSearch(ctx context.Context, way Way) *search {
 		running.Wait()
 		select {
 		case unused := <-s.found:
-			_ = unused.carrier.Close()
+			_ = unused.mux.Close()
 		default:
 		}
 	}
@@ -103,22 +103,22 @@ func (s *sessionLoop) dialPort(ctx context.Context, port PortInfo) (*candidate, 
 	if err != nil {
 		return nil, err
 	}
-	carrier, err := s.carry(ctx, conn)
+	mux, err := s.newMultiplexer(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	select {
-	case message := <-carrier.Infos():
+	case message := <-mux.Infos():
 		info, err := ParseInfo(message)
 		if err == nil && info.Replica != "" && !s.replicas.isFree(s.index, info.Replica) {
-			_ = carrier.Close()
+			_ = mux.Close()
 			return nil, errSameReplica
 		}
-		return &candidate{carrier: carrier, way: ViaPort, info: message}, nil
-	case <-carrier.Done():
-		return nil, carrier.Err()
+		return &candidate{mux: mux, way: ViaPort, info: message}, nil
+	case <-mux.Done():
+		return nil, mux.Err()
 	case <-ctx.Done():
-		_ = carrier.Close()
+		_ = mux.Close()
 		return nil, context.Cause(ctx)
 	}
 }

@@ -32,16 +32,16 @@ type server struct {
 }
 
 // serveStreams serves the session until it and all its streams have ended, and returns the reason.
-func serveStreams(ctx context.Context, carrier Carrier, targets map[string]Target, maxStreams int) error {
+func serveStreams(ctx context.Context, mux Multiplexer, targets map[string]Target, maxStreams int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	s := &server{targets: targets, max: int64(maxStreams)}
 	var streams sync.WaitGroup
 	defer streams.Wait()
-	// Reads of streams end with the carrier, everything else they wait for with ctx.
-	defer carrier.Close()
+	// Reads of streams end with the multiplexer, everything else they wait for with ctx.
+	defer mux.Close()
 	defer cancel()
 	for {
-		stream, err := carrier.Accept(ctx)
+		stream, err := mux.Accept(ctx)
 		if err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ type Session interface {
 	Close() error
 }
 
-// nativeSession implements SPEC.md's stream header on a carrier.
-type nativeSession struct{ Carrier }
+// nativeSession implements SPEC.md's stream header on a multiplexer.
+type nativeSession struct{ Multiplexer }
 
 var _ Session = (*nativeSession)(nil)
 
@@ -90,7 +90,7 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 // becomesUnresponsive probes the peer until it does not respond, or ctx or the session has ended. One probe
 // is not enough: data that was in flight counts as a response.
 func (s *nativeSession) becomesUnresponsive(ctx context.Context) bool {
-	for ctx.Err() == nil && !isDone(s.Carrier) {
+	for ctx.Err() == nil && !isDone(s.Multiplexer) {
 		if !s.Answers(ctx) {
 			return true
 		}

@@ -125,8 +125,8 @@ var errAskedToMove = errors.New("the gateway requests that the agent reconnects"
 
 // candidate is a session that a gateway has started, and how it was reached.
 type candidate struct {
-	carrier Carrier
-	way     Way
+	mux Multiplexer
+	way Way
 	// info is the message that the gateway sent before the session was taken into use; nil if it
 	// was not read yet.
 	info []byte
@@ -141,45 +141,45 @@ func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next
 			return nil, err
 		}
 	}
-	carrier := on.carrier
+	mux := on.mux
 	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "way", on.way)
-	s.active.replace(carrier)
+	s.active.replace(mux)
 	s.replicas.arrive(s.index)
 	ended := make(chan error, 1)
 	s.sessions.Go(func() {
-		ended <- serveStreams(serving, carrier, s.Targets, s.MaxStreams)
+		ended <- serveStreams(serving, mux, s.Targets, s.MaxStreams)
 	})
 	s.states.set(s.index, State{Connected: true, Way: on.way})
 	search := s.newSearch(ctx, on.way)
 	defer search.stop()
-	infos := carrier.Infos()
+	infos := mux.Infos()
 	if on.info != nil {
 		if err := s.handleInfo(on, on.info, search); err != nil {
-			return nil, s.discard(carrier, err)
+			return nil, s.discard(mux, err)
 		}
 	}
 	for {
 		select {
 		case err := <-ended:
 			return nil, err
-		case <-carrier.Draining():
+		case <-mux.Draining():
 			return nil, errAskedToMove
 		case message := <-infos:
 			if err := s.handleInfo(on, message, search); err != nil {
-				return nil, s.discard(carrier, err)
+				return nil, s.discard(mux, err)
 			}
 		case better := <-search.found:
 			return better, nil
 		case <-ctx.Done():
-			carrier.Drain()
+			mux.Drain()
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
 // discard drains a session that is of no use, and returns the reason.
-func (s *sessionLoop) discard(carrier Carrier, reason error) error {
-	carrier.Drain()
+func (s *sessionLoop) discard(mux Multiplexer, reason error) error {
+	mux.Drain()
 	s.active.retire()
 	return reason
 }
@@ -254,10 +254,10 @@ func (s *sessionLoop) dial(ctx context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting the tunnel: %w", err)
 	}
-	carrier, err := s.carry(ctx, conn)
+	mux, err := s.newMultiplexer(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	s.back = nil
-	return &candidate{carrier: carrier, way: ViaHub}, nil
+	return &candidate{mux: mux, way: ViaHub}, nil
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package budget limits the unread data of all streams of a process. Each stream has a window, but
-// many full windows together would be too much. Both carriers use it.
+// many full windows together would be too much. Both multiplexers use it.
 //
 // It is the only part that their streams share. A native stream copies frames into pooled chunks
 // and wakes its reader with a condition under the stream's own lock. A Konnectivity connection

@@ -15,15 +15,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
-// conn is one proxied connection of a carrier. It behaves like a TCP connection as far as the peer
+// conn is one proxied connection of a multiplexer. It behaves like a TCP connection as far as the peer
 // supports that. Deadlines and Close always work. Half close, and a reset that differs from an end,
 // work between two of our own ends.
 type conn struct {
-	carrier       *carrier
+	multiplexer   *multiplexer
 	id            int64
 	local, remote net.Addr
 	in            inbox
-	// out is guarded by the carrier's outbox.
+	// out is guarded by the multiplexer's outbox.
 	out outgoing
 	// owed is what was read and not yet given back as credit.
 	owed atomic.Int64
@@ -46,8 +46,8 @@ type conn struct {
 
 var _ net.Conn = (*conn)(nil)
 
-func newConn(l *carrier, id int64, local, remote net.Addr) *conn {
-	c := &conn{carrier: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
+func newConn(l *multiplexer, id int64, local, remote net.Addr) *conn {
+	c := &conn{multiplexer: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
 	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {
@@ -65,11 +65,11 @@ func (c *conn) Read(p []byte) (int, error) {
 
 func (c *conn) hasRead(n int, err error) error {
 	if n > 0 {
-		c.carrier.giveBack(c, n)
+		c.multiplexer.giveBack(c, n)
 	}
 	if errors.Is(err, io.EOF) && c.peerClosed.Load() {
 		// All data from before the peer's close has been read, and nothing can be written any more.
-		c.carrier.out.fail(c, nil, errPeerClosed)
+		c.multiplexer.out.fail(c, nil, errPeerClosed)
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (c *conn) hasRead(n int, err error) error {
 func (c *conn) Write(p []byte) (int, error) {
 	sent := 0
 	for sent < len(p) {
-		n, err := c.carrier.out.write(c, p[sent:])
+		n, err := c.multiplexer.out.write(c, p[sent:])
 		sent += n
 		if err != nil {
 			return sent, err
@@ -91,7 +91,7 @@ func (c *conn) Write(p []byte) (int, error) {
 // Close sends the written data and then the close. It does not wait.
 func (c *conn) Close() error {
 	c.closing.Do(func() {
-		c.carrier.out.finish(c, c.farewell(""), net.ErrClosed)
+		c.multiplexer.out.finish(c, c.farewell(""), net.ErrClosed)
 		c.leave()
 	})
 	return nil
@@ -101,7 +101,7 @@ func (c *conn) Close() error {
 // reset.
 func (c *conn) Reset() error {
 	c.closing.Do(func() {
-		c.carrier.out.fail(c, c.farewell(resetReason), net.ErrClosed)
+		c.multiplexer.out.fail(c, c.farewell(resetReason), net.ErrClosed)
 		c.leave()
 	})
 	return nil
@@ -112,11 +112,11 @@ func (c *conn) farewell(reason string) *packet {
 	if c.over.Swap(true) {
 		return nil
 	}
-	return c.carrier.closePacket(c.id, reason)
+	return c.multiplexer.closePacket(c.id, reason)
 }
 
 func (c *conn) leave() {
-	c.carrier.forget(c)
+	c.multiplexer.forget(c)
 	c.in.fail(net.ErrClosed)
 	if timer := c.linger.Load(); timer != nil {
 		timer.Stop()
@@ -127,14 +127,14 @@ func (c *conn) leave() {
 // CloseWrite ends this half. Upstream has no half close. To such a peer it closes the connection
 // after the written data; what arrives until the peer has closed too can still be read.
 func (c *conn) CloseWrite() error {
-	if c.carrier.extended {
-		c.carrier.out.finishHalf(c, &packet{kind: end, connID: c.id})
+	if c.multiplexer.extended {
+		c.multiplexer.out.finishHalf(c, &packet{kind: end, connID: c.id})
 		return nil
 	}
-	c.carrier.out.finishHalf(c, c.farewell(""))
-	if !c.carrier.gateway {
+	c.multiplexer.out.finishHalf(c, c.farewell(""))
+	if !c.multiplexer.gateway {
 		// An agent that has closed gets no more packets of the connection.
-		c.carrier.forget(c)
+		c.multiplexer.forget(c)
 		c.in.finish(io.EOF)
 	}
 	return nil
@@ -144,18 +144,18 @@ func (c *conn) CloseWrite() error {
 func (c *conn) closedByPeer(reason string, answer *packet) {
 	c.over.Store(true)
 	c.peerClosed.Store(true)
-	c.carrier.forget(c)
+	c.multiplexer.forget(c)
 	switch {
 	case reason != "":
 		c.fail(answer, peerReset(reason))
-	case c.carrier.gateway:
+	case c.multiplexer.gateway:
 		c.in.finish(io.EOF)
-		c.carrier.out.fail(c, answer, errPeerClosed)
+		c.multiplexer.out.fail(c, answer, errPeerClosed)
 	default:
 		// Data from before the close still has to reach the target. Until then, what the target
 		// sends is discarded: an error would end the target's connection.
 		c.in.finish(io.EOF)
-		c.carrier.out.discard(c, answer)
+		c.multiplexer.out.discard(c, answer)
 		c.linger.Store(time.AfterFunc(lingerTime, func() {
 			c.fail(nil, errPeerClosed)
 		}))
@@ -165,7 +165,7 @@ func (c *conn) closedByPeer(reason string, answer *packet) {
 // fail ends both directions now, and sends the packet if there is one.
 func (c *conn) fail(final *packet, err error) {
 	c.in.fail(err)
-	c.carrier.out.fail(c, final, err)
+	c.multiplexer.out.fail(c, final, err)
 	c.failing.Lock()
 	defer c.failing.Unlock()
 	c.failed = true

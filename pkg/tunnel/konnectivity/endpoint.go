@@ -23,7 +23,7 @@ const openTime = 30 * time.Second
 
 // endpoint is our agent's end of one stream: it dials what a server asks for.
 type endpoint struct {
-	*carrier
+	*multiplexer
 	config *Connector
 	//nolint:containedctx // It is the life of the stream, and of all that is dialed for it.
 	ctx context.Context
@@ -45,8 +45,8 @@ type endpoint struct {
 func serveEndpoint(ctx context.Context, config *Connector, c *connection, drained func()) error {
 	living, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e := &endpoint{
-		carrier: newCarrier(c.stream, c.info.extended, false, config.QueueLimit, config.unread, config.Metrics.carrier()),
-		config:  config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
+		multiplexer: newMultiplexer(c.stream, c.info.extended, false, config.QueueLimit, config.unread, config.Metrics.streamMeter()),
+		config:      config, ctx: living, drained: drained, pending: map[int64]context.CancelFunc{},
 	}
 	stop := make(chan struct{})
 	stopDraining := context.AfterFunc(ctx, func() {
@@ -206,7 +206,7 @@ func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
 		e.refuseDial(p, err)
 		return
 	}
-	c := newConn(e.carrier, e.ids.Add(1), addr(e.config.Member), addr("gateway"))
+	c := newConn(e.multiplexer, e.ids.Add(1), addr(e.config.Member), addr("gateway"))
 	if err != nil || !e.add(c) {
 		// The target is already open: its handler closes it, on a dead connection.
 		c.over.Store(true)

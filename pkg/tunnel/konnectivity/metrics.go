@@ -103,8 +103,8 @@ func (m *Metrics) backends(change float64) {
 // dialFailure counts a failed dial by upstream's reasons.
 func (m *Metrics) dialFailure(reason string) { m.dialFailures.WithLabelValues(reason).Inc() }
 
-// carrier returns the meter of one agent's stream.
-func (m *Metrics) carrier(member string) *meter {
+// streamMeter returns the meter of one agent's stream.
+func (m *Metrics) streamMeter(member string) *meter {
 	return &meter{
 		out: packetCounters(m.packets, toAgent), in: packetCounters(m.packets, fromAgent),
 		ignored: packetCounters(m.foreignPackets, fromAgent),
@@ -169,7 +169,7 @@ func NewAgentMetrics(registerer prometheus.Registerer) (*AgentMetrics, error) {
 	return m, nil
 }
 
-func (m *AgentMetrics) carrier() *meter {
+func (m *AgentMetrics) streamMeter() *meter {
 	return &meter{
 		out: packetCounters(m.packets, fromAgent), in: packetCounters(m.packets, toAgent), ignored: packetCounters(m.ignored, toAgent),
 	}

@@ -22,7 +22,7 @@ import (
 
 // session is the gateway's end of one agent's stream.
 type session struct {
-	*carrier
+	*multiplexer
 	member string
 	agent  agentInfo
 	lane   int
@@ -59,8 +59,8 @@ type dialAnswer struct {
 func newSession(stream messageStream, member string, agent agentInfo, o AgentServerOptions, unread *budget.Budget) *session {
 	m := o.Metrics
 	return &session{
-		carrier: newCarrier(stream, agent.extended, true, o.QueueLimit, unread, m.carrier(member)),
-		member:  member, agent: agent, asks: int64(o.MaxConnections), metrics: m,
+		multiplexer: newMultiplexer(stream, agent.extended, true, o.QueueLimit, unread, m.streamMeter(member)),
+		member:      member, agent: agent, asks: int64(o.MaxConnections), metrics: m,
 		established: m.conns.WithLabelValues(member), stop: make(chan struct{}), pending: map[int64]*pendingDial{},
 	}
 }
@@ -117,7 +117,7 @@ func (s *session) answered(p packet) {
 		d.answer <- dialAnswer{err: refusal(p)}
 		return
 	}
-	c := newConn(s.carrier, p.connID, addr("gateway"), addr(s.member+"/"+d.target))
+	c := newConn(s.multiplexer, p.connID, addr("gateway"), addr(s.member+"/"+d.target))
 	c.onClose = s.release
 	if !s.add(c) {
 		d.answer <- dialAnswer{err: fmt.Errorf("the agent answered with connection %d, which is in use", p.connID)}

@@ -467,6 +467,6 @@ func TestPaths_ClosingLeaksNothing(t *testing.T) {
 	}
 	session := g.agents.sessionsOf("m")[0]
 	eventually(t, "no connection is left", func() bool {
-		return session.carrier.open() == 0 && session.open.Load() == 0 && g.frontends.open.Load() == 0
+		return session.multiplexer.open() == 0 && session.open.Load() == 0 && g.frontends.open.Load() == 0
 	})
 }

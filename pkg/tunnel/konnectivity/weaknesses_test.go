@@ -460,7 +460,7 @@ func mustAllow(t testing.TB, addresses ...string) Allow {
 func TestK7_OnlyTargetDoesNotBlockTheAgent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 << 10
-		l := newCarrier(&wire{ctx: t.Context()}, false, false, limit, budget.New(1<<30), &meter{})
+		l := newMultiplexer(&wire{ctx: t.Context()}, false, false, limit, budget.New(1<<30), &meter{})
 		c := newConn(l, 1, addr("m"), addr("gateway"))
 		l.add(c)
 		began := time.Now()

@@ -37,10 +37,10 @@ type probes struct {
 
 // Answers probes the peer, and reports whether an answer, or anything else, arrived in 1.5 s, or in
 // four round trips if those take longer. If nothing arrives, the peer or the connection has
-// stopped. The session continues, because the peer may recover: [Carrier.Unresponsive] is true until
+// stopped. The session continues, because the peer may recover: [Multiplexer.Unresponsive] is true until
 // then. If so much data is queued that an answer may take longer, or if ctx ends first, the peer
 // counts as alive.
-func (c *Carrier) Answers(ctx context.Context) bool {
+func (c *Multiplexer) Answers(ctx context.Context) bool {
 	if c.Unresponsive() {
 		return false
 	}
@@ -62,7 +62,7 @@ func (c *Carrier) Answers(ctx context.Context) bool {
 }
 
 // ask starts a probe that ends with an answer or as unanswered.
-func (c *Carrier) ask(asked chan struct{}) {
+func (c *Multiplexer) ask(asked chan struct{}) {
 	before := c.wire.reads.Load()
 	telling := c.wire.sent.Load()-c.wire.answered.Load() <= probeBacklog
 	c.ping()
@@ -79,7 +79,7 @@ func (c *Carrier) ask(asked chan struct{}) {
 }
 
 // Unresponsive is true if the peer did not answer a probe, and nothing has arrived since.
-func (c *Carrier) Unresponsive() bool {
+func (c *Multiplexer) Unresponsive() bool {
 	unanswered := c.probes.unanswered.Load()
 	return unanswered != 0 && c.wire.reads.Load() == unanswered-1
 }

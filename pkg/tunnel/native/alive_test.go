@@ -28,7 +28,7 @@ func (s *still) Read(p []byte) (int, error) {
 
 // standing are the two ends of a session, of which the agent's can be paused. Its kernel still
 // accepts data, as for a stopped process.
-func standing(t *testing.T) (gateway *Carrier, agent *still) {
+func standing(t *testing.T) (gateway *Multiplexer, agent *still) {
 	t.Helper()
 	a, b := tcpPair(t)
 	agent = &still{Conn: b}
@@ -63,7 +63,7 @@ func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 }
 
 // deaf reads nothing and sends nothing.
-func deaf(t *testing.T) *Carrier {
+func deaf(t *testing.T) *Multiplexer {
 	t.Helper()
 	local, remote := net.Pipe()
 	t.Cleanup(func() { _ = remote.Close() })
@@ -88,17 +88,17 @@ func TestAnswers_FalseAfterTimeoutAndThenAtOnce(t *testing.T) {
 
 func TestAnswers_TrueWhenUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for name, asks := range map[string]func(*Carrier) bool{
-			"who asks has gone": func(c *Carrier) bool {
+		for name, asks := range map[string]func(*Multiplexer) bool{
+			"who asks has gone": func(c *Multiplexer) bool {
 				ctx, cancel := context.WithTimeout(t.Context(), answerWithin/2)
 				defer cancel()
 				return c.Answers(ctx)
 			},
-			"much is on its way": func(c *Carrier) bool {
+			"much is on its way": func(c *Multiplexer) bool {
 				c.wire.sent.Add(probeBacklog + 1)
 				return c.Answers(t.Context())
 			},
-			"the way is long": func(c *Carrier) bool {
+			"the way is long": func(c *Multiplexer) bool {
 				c.shortestTrip.Store(int64(answerWithin))
 				ctx, cancel := context.WithTimeout(t.Context(), tripsWithin*answerWithin-1)
 				defer cancel()

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package native carries many streams over one connection, with its own framing. Its protocol is
-// SPEC.md of pkg/tunnel, "The carrier". It does not know members, targets or HTTP.
+// SPEC.md of pkg/tunnel, "The multiplexer". It does not know members, targets or HTTP.
 //
 // A stream guarantees:
 //

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// ErrSessionClosed is returned by a stream or carrier whose session has ended for any reason;
+	// ErrSessionClosed is returned by a stream or multiplexer whose session has ended for any reason;
 	// the text says which.
 	ErrSessionClosed = errors.New("tunnel session closed")
 	// ErrReset is returned by a stream that the peer abandoned. It is also syscall.ECONNRESET, so

@@ -24,7 +24,7 @@ const (
 // receiver reads frames from the connection. It waits only for the peer, never for a stream's
 // reader or for the writer.
 type receiver struct {
-	*Carrier
+	*Multiplexer
 	in    *bufio.Reader
 	small [copiedData]byte
 
@@ -32,8 +32,8 @@ type receiver struct {
 	pings  int
 }
 
-func (c *Carrier) receive() {
-	r := &receiver{Carrier: c, in: bufio.NewReaderSize(c.wire, readBuffer)}
+func (c *Multiplexer) receive() {
+	r := &receiver{Multiplexer: c, in: bufio.NewReaderSize(c.wire, readBuffer)}
 	for {
 		if err := r.next(); err != nil {
 			c.fail(err)
@@ -109,7 +109,7 @@ func (r *receiver) open(f frame) error {
 	if r.mine(f.stream) {
 		return &protocolError{fmt.Sprintf("it opened stream %d, a number of this side", f.stream)}
 	}
-	s := newStream(r.Carrier, f.stream)
+	s := newStream(r.Multiplexer, f.stream)
 	r.mu.Lock()
 	known := r.streams[f.stream] != nil
 	room := r.accepted < r.max && len(r.accepts) < cap(r.accepts) && r.cause == nil

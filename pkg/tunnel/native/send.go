@@ -135,7 +135,7 @@ func (s *Stream) writeState() error {
 func (s *Stream) send(b []byte) error {
 	n := len(b) - headerSize
 	frame{kind: kindData, stream: s.id, length: n}.put(b)
-	err := s.carrier.out.data(s, b)
+	err := s.mux.out.data(s, b)
 	s.mu.Lock()
 	s.sending = false
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -228,11 +228,11 @@ func (s *Stream) end(thenReset bool) {
 	done := s.peerEnded
 	s.mu.Unlock()
 	if first {
-		s.carrier.out.control(kindEnd, s.id, nil)
+		s.mux.out.control(kindEnd, s.id, nil)
 	}
 	if reset {
-		s.carrier.reset(s)
+		s.mux.reset(s)
 	} else if done {
-		s.carrier.remove(s)
+		s.mux.remove(s)
 	}
 }

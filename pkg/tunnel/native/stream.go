@@ -29,8 +29,8 @@ const (
 // can distinguish from an end, deadlines, and a Close that returns at once. io.Copy reads and
 // writes large amounts without copying them again.
 type Stream struct {
-	carrier *Carrier
-	id      uint32
+	mux *Multiplexer
+	id  uint32
 
 	// readMu and writeMu let one caller each through at a time.
 	readMu, writeMu sync.Mutex
@@ -79,8 +79,8 @@ var (
 	_ io.ReaderFrom = (*Stream)(nil)
 )
 
-func newStream(c *Carrier, id uint32) *Stream {
-	s := &Stream{carrier: c, id: id, window: firstWindow, size: firstWindow, credit: firstWindow, since: time.Now()}
+func newStream(c *Multiplexer, id uint32) *Stream {
+	s := &Stream{mux: c, id: id, window: firstWindow, size: firstWindow, credit: firstWindow, since: time.Now()}
 	s.readable.L = &s.mu
 	s.writable.L = &s.mu
 	return s
@@ -148,7 +148,7 @@ func (s *Stream) took(n int) {
 	s.reading = false
 	if n > 0 {
 		s.in.drop(n)
-		s.carrier.budgets.give(n)
+		s.mux.budgets.give(n)
 	}
 	if s.closed {
 		s.discard()
@@ -156,7 +156,7 @@ func (s *Stream) took(n int) {
 	grant := s.grant(n)
 	s.mu.Unlock()
 	if grant > 0 {
-		s.carrier.out.credit(s.id, grant)
+		s.mux.out.credit(s.id, grant)
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *Stream) discard() bool {
 		return s.in.size > 0
 	}
 	n := s.in.clear()
-	s.carrier.budgets.give(n)
+	s.mux.budgets.give(n)
 	return n > 0
 }
 
@@ -183,7 +183,7 @@ func (s *Stream) grant(n int) int {
 		return 0
 	}
 	granted, now := s.taken, time.Now()
-	if s.size < maxWindow && now.Sub(s.since) < 2*s.carrier.roundTrip() && s.carrier.budgets.relaxed() {
+	if s.size < maxWindow && now.Sub(s.since) < 2*s.mux.roundTrip() && s.mux.budgets.relaxed() {
 		granted += s.size
 		s.size *= 2
 	}
@@ -239,7 +239,7 @@ func (s *Stream) arrived(c *chunk, n int, few []byte) bool {
 		n = len(few)
 		s.in.add(few)
 	}
-	within := s.carrier.budgets.take(n)
+	within := s.mux.budgets.take(n)
 	s.readable.Signal()
 	return within || s.in.size <= budget.Floor
 }
@@ -304,7 +304,7 @@ func (s *Stream) Close() error {
 	unread := s.discard()
 	waits := !s.peerEnded && s.readErr == nil
 	if waits && !unread {
-		s.linger = time.AfterFunc(lingerTime, func() { s.carrier.reset(s) })
+		s.linger = time.AfterFunc(lingerTime, func() { s.mux.reset(s) })
 	}
 	s.mu.Unlock()
 	// The peer must learn that its data was not read.
@@ -320,7 +320,7 @@ func (s *Stream) Reset() error {
 	s.discard()
 	s.mu.Unlock()
 	if !left {
-		s.carrier.reset(s)
+		s.mux.reset(s)
 	}
 	return nil
 }
@@ -344,10 +344,10 @@ func (s *Stream) stopLinger() {
 }
 
 // LocalAddr is the address of the session's connection on this side.
-func (s *Stream) LocalAddr() net.Addr { return s.carrier.wire.LocalAddr() }
+func (s *Stream) LocalAddr() net.Addr { return s.mux.wire.LocalAddr() }
 
 // RemoteAddr is the address of the session's connection on the other side.
-func (s *Stream) RemoteAddr() net.Addr { return s.carrier.wire.RemoteAddr() }
+func (s *Stream) RemoteAddr() net.Addr { return s.mux.wire.RemoteAddr() }
 
 // SetDeadline sets both deadlines.
 func (s *Stream) SetDeadline(t time.Time) error {

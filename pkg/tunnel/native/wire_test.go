@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestCarrier_EndsWhenPeerIsSilentFor25Seconds(t *testing.T) {
+func TestMultiplexer_EndsWhenPeerIsSilentFor25Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local, remote := net.Pipe()
 		defer remote.Close()
@@ -38,7 +38,7 @@ func TestCarrier_EndsWhenPeerIsSilentFor25Seconds(t *testing.T) {
 	})
 }
 
-func TestCarrier_EndsWhenPeerReadsNothingFor25Seconds(t *testing.T) {
+func TestMultiplexer_EndsWhenPeerReadsNothingFor25Seconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var talking sync.WaitGroup
 		defer talking.Wait()
@@ -66,7 +66,7 @@ func TestCarrier_EndsWhenPeerReadsNothingFor25Seconds(t *testing.T) {
 	})
 }
 
-func TestCarrier_BothSidesPingWithoutTraffic(t *testing.T) {
+func TestMultiplexer_BothSidesPingWithoutTraffic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := net.Pipe()
 		gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{})

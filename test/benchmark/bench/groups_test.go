@@ -74,10 +74,10 @@ func fileOfProject(t *testing.T, name string) string {
 
 func TestPlanRunsOnlyWhatExists(t *testing.T) {
 	module := fstest.MapFS{
-		"pkg/tunnel/native/carrier_test.go": {Data: []byte("package native\n\nfunc BenchmarkTunnel(b *testing.B) {\n}\n\nfunc BenchmarkFrames(b *testing.B) {\n}\n")},
-		"pkg/tunnel/carrier.go":             {Data: []byte("package tunnel\n\nfunc BenchmarkWorks(b *testing.B) {\n}\n")},
-		"test/benchmark/proxy_test.go":      {Data: []byte("package benchmark\n\nfunc BenchmarkProxy(b *testing.B) {\n}\n")},
-		"test/benchmark/tunnel_test.go":     {Data: []byte("package benchmark\n\nfunc BenchmarkTunnel(b *testing.B) {\n}\n")},
+		"pkg/tunnel/native/multiplexer_test.go": {Data: []byte("package native\n\nfunc BenchmarkTunnel(b *testing.B) {\n}\n\nfunc BenchmarkFrames(b *testing.B) {\n}\n")},
+		"pkg/tunnel/multiplexer.go":             {Data: []byte("package tunnel\n\nfunc BenchmarkWorks(b *testing.B) {\n}\n")},
+		"test/benchmark/proxy_test.go":          {Data: []byte("package benchmark\n\nfunc BenchmarkProxy(b *testing.B) {\n}\n")},
+		"test/benchmark/tunnel_test.go":         {Data: []byte("package benchmark\n\nfunc BenchmarkTunnel(b *testing.B) {\n}\n")},
 	}
 	found, err := findBenchmarks(module)
 	if err != nil {

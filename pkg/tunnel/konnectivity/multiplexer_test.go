@@ -59,8 +59,8 @@ func pairOfLinks(t testing.TB) (gatewayEnd, agentEnd *conn) {
 		t.Fatal(err)
 	}
 	s := newSession(&wire{ctx, a, b}, "m", agentInfo{id: "a", extended: true}, AgentServerOptions{MaxConnections: 10, Metrics: metrics}, budget.New(1<<30))
-	e := &endpoint{carrier: newCarrier(&wire{ctx, b, a}, true, false, 0, budget.New(1<<30), &meter{})}
-	gatewayEnd, agentEnd = newConn(s.carrier, 1, addr("gateway"), addr("m")), newConn(e.carrier, 1, addr("m"), addr("gateway"))
+	e := &endpoint{multiplexer: newMultiplexer(&wire{ctx, b, a}, true, false, 0, budget.New(1<<30), &meter{})}
+	gatewayEnd, agentEnd = newConn(s.multiplexer, 1, addr("gateway"), addr("m")), newConn(e.multiplexer, 1, addr("m"), addr("gateway"))
 	s.add(gatewayEnd)
 	e.add(agentEnd)
 	stop := make(chan struct{})
@@ -94,8 +94,8 @@ func FuzzSession(f *testing.F) {
 		defer cancel()
 		unread := budget.New(1 << 30)
 		s := newSession(&wire{ctx: ctx}, "m", agentInfo{id: "a", extended: extended}, AgentServerOptions{MaxConnections: 2, QueueLimit: 1 << 10, Metrics: metrics}, unread)
-		known := newConn(s.carrier, 1, addr("gateway"), addr("m"))
-		other := newConn(s.carrier, 2, addr("gateway"), addr("m"))
+		known := newConn(s.multiplexer, 1, addr("gateway"), addr("m"))
+		other := newConn(s.multiplexer, 2, addr("gateway"), addr("m"))
 		s.add(known)
 		s.add(other)
 		dialed := &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
@@ -142,7 +142,7 @@ func FuzzSession(f *testing.F) {
 func TestConn_PipeEndsAfterResetDuringBlockedWrite(t *testing.T) {
 	for name, fail := range map[string]func(gatewayEnd, agentEnd *conn){
 		"reset by the peer":   func(gatewayEnd, _ *conn) { _ = gatewayEnd.Reset() },
-		"violation of limits": func(_, agentEnd *conn) { agentEnd.carrier.refuse(agentEnd, tunnel.ErrReset) },
+		"violation of limits": func(_, agentEnd *conn) { agentEnd.multiplexer.refuse(agentEnd, tunnel.ErrReset) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -89,7 +89,7 @@ func tlsUnshaken(t testing.TB) (net.Conn, net.Conn) {
 }
 
 // sessions starts both ends of a session on a network.
-func sessions(t testing.TB, network func(testing.TB) (net.Conn, net.Conn)) (gateway, agent *Carrier) {
+func sessions(t testing.TB, network func(testing.TB) (net.Conn, net.Conn)) (gateway, agent *Multiplexer) {
 	t.Helper()
 	a, b := network(t)
 	gateway, agent = New(a, Gateway, Options{}), New(b, Agent, Options{})
@@ -101,7 +101,7 @@ func sessions(t testing.TB, network func(testing.TB) (net.Conn, net.Conn)) (gate
 }
 
 // streams opens one stream and accepts it at the other end.
-func streams(t testing.TB, opener, accepter *Carrier) (opened, accepted *Stream) {
+func streams(t testing.TB, opener, accepter *Multiplexer) (opened, accepted *Stream) {
 	t.Helper()
 	a, err := opener.Open(t.Context(), []byte("hi"))
 	if err != nil {
@@ -119,7 +119,7 @@ func streams(t testing.TB, opener, accepter *Carrier) (opened, accepted *Stream)
 }
 
 // everywhere runs a behaviour on each network, with each side as the opener.
-func everywhere(t *testing.T, behaviour func(t *testing.T, opener, accepter *Carrier)) {
+func everywhere(t *testing.T, behaviour func(t *testing.T, opener, accepter *Multiplexer)) {
 	for name, network := range networks {
 		t.Run(name+"/gateway opens", func(t *testing.T) {
 			gateway, agent := sessions(t, network)
@@ -133,7 +133,7 @@ func everywhere(t *testing.T, behaviour func(t *testing.T, opener, accepter *Car
 }
 
 func TestStream_LargeTransfersAreCompleteInBothDirections(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		var all sync.WaitGroup
 		for _, way := range [][2]*Stream{{a, b}, {b, a}} {
@@ -175,7 +175,7 @@ func sendRandom(t *testing.T, w *Stream, size int) [32]byte {
 }
 
 func TestStream_HalfCloseEndsOnlyOneDirection(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		if err := a.CloseWrite(); err != nil {
 			t.Fatal(err)
@@ -197,7 +197,7 @@ func TestStream_HalfCloseEndsOnlyOneDirection(t *testing.T) {
 }
 
 func TestStream_DataBeforeCloseArrives(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		sent := bytes.Repeat([]byte("0123456789"), 10_000)
 		if _, err := a.Write(sent); err != nil {
@@ -213,7 +213,7 @@ func TestStream_DataBeforeCloseArrives(t *testing.T) {
 }
 
 func TestStream_ResetIsNotAnEnd(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		if _, err := a.Write([]byte("half an ans")); err != nil {
 			t.Fatal(err)
@@ -235,7 +235,7 @@ func TestStream_ResetIsNotAnEnd(t *testing.T) {
 }
 
 func TestStream_WriterSeesThatReaderHasClosed(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		_ = a.Close()
 		_, err := io.Copy(b, endless{})
@@ -252,7 +252,7 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 func TestStream_CloseWakesReaderAndWriter(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, _ := streams(t, opener, accepter)
 		ended := make(chan error, 2)
 		go func() { _, err := a.Read(make([]byte, 1)); ended <- err }()
@@ -272,7 +272,7 @@ func TestStream_CloseWakesReaderAndWriter(t *testing.T) {
 }
 
 func TestStream_DeadlinesWakeAndCanBeMoved(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		go func() { _ = a.SetReadDeadline(time.Unix(1, 0)) }()
 		_, err := a.Read(make([]byte, 1))
@@ -295,7 +295,7 @@ func TestStream_DeadlinesWakeAndCanBeMoved(t *testing.T) {
 }
 
 func TestStream_BrokenSessionIsNotAnEnd(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		mustWrite(t, b, []byte("half an ans"))
 		if _, err := io.ReadFull(a, make([]byte, 11)); err != nil {
@@ -322,7 +322,7 @@ func TestStream_BrokenSessionIsNotAnEnd(t *testing.T) {
 }
 
 func TestStream_StalledReaderStallsOnlyItsStream(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		stalled, _ := streams(t, opener, accepter)
 		filled := make(chan struct{})
 		go func() {
@@ -401,7 +401,7 @@ func TestAccept_IsLimited(t *testing.T) {
 }
 
 func TestDrain_FinishesStreamsAndRefusesNewOnes(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		a, b := streams(t, opener, accepter)
 		accepter.Drain()
 		accepter.Drain()
@@ -420,7 +420,7 @@ func TestDrain_FinishesStreamsAndRefusesNewOnes(t *testing.T) {
 }
 
 func TestSendInfo_DeliversOnlyTheLatest(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		opener.SendInfo([]byte("first"))
 		if got := <-accepter.Infos(); string(got) != "first" {
 			t.Errorf("got %q", got)
@@ -435,7 +435,7 @@ func TestSendInfo_DeliversOnlyTheLatest(t *testing.T) {
 }
 
 func TestWriter_SmallFramesOvertakeWaitingOnes(t *testing.T) {
-	everywhere(t, func(t *testing.T, opener, accepter *Carrier) {
+	everywhere(t, func(t *testing.T, opener, accepter *Multiplexer) {
 		for range 4 {
 			bulk, sink := streams(t, opener, accepter)
 			go func() { _, _ = io.Copy(bulk, endless{}) }()
@@ -550,7 +550,7 @@ func TestBudget_EmptyAfterManyStreams(t *testing.T) {
 	eventually(t, func() bool { return unread.Used() == 0 }, "unread bytes are still counted")
 }
 
-func TestCarrier_EndsOnPingFlood(t *testing.T) {
+func TestMultiplexer_EndsOnPingFlood(t *testing.T) {
 	a, b := net.Pipe()
 	c := New(a, Gateway, Options{})
 	defer c.Close()
@@ -563,7 +563,7 @@ func TestCarrier_EndsOnPingFlood(t *testing.T) {
 	}
 }
 
-func TestCarrier_EndsWhenPeerReadsNoAnswers(t *testing.T) {
+func TestMultiplexer_EndsWhenPeerReadsNoAnswers(t *testing.T) {
 	a, b := net.Pipe()
 	c := New(a, Gateway, Options{MaxStreams: 1})
 	defer c.Close()
@@ -586,7 +586,7 @@ func TestCarrier_EndsWhenPeerReadsNoAnswers(t *testing.T) {
 	}
 }
 
-func TestCarrier_EndsOnProtocolViolation(t *testing.T) {
+func TestMultiplexer_EndsOnProtocolViolation(t *testing.T) {
 	var broken *protocolError
 	for name, input := range map[string][]byte{
 		"text":                       []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
@@ -617,7 +617,7 @@ func TestCarrier_EndsOnProtocolViolation(t *testing.T) {
 	}
 }
 
-func TestCarrier_ContinuesOnUnusualButValidFrames(t *testing.T) {
+func TestMultiplexer_ContinuesOnUnusualButValidFrames(t *testing.T) {
 	a, b := net.Pipe()
 	defer b.Close()
 	c := New(a, Gateway, Options{})
@@ -739,9 +739,9 @@ func TestClose_LeaksNothing(t *testing.T) {
 	eventually(t, func() bool { return runtime.NumGoroutine() <= before }, "goroutines are left")
 }
 
-func eventuallyNoStreams(t *testing.T, carriers ...*Carrier) {
+func eventuallyNoStreams(t *testing.T, muxes ...*Multiplexer) {
 	t.Helper()
-	for _, c := range carriers {
+	for _, c := range muxes {
 		eventually(t, func() bool { return c.Streams() == 0 }, "streams are left in the session")
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// Carrier is one session between a gateway and an agent: a multiplexer and the connection below it.
-// A carrier guarantees:
+// Multiplexer is one session between a gateway and an agent: it multiplexes streams over one connection.
+// It guarantees:
 //
 //   - Each stream has its own flow control: a stream whose reader stops holds a
 //     bounded amount of memory and never stops another stream.
@@ -24,8 +24,8 @@ import (
 //   - A peer that vanished is detected within 30 s, even when nobody sends anything.
 //     The session ends then.
 //   - When the session ends, Done is closed and every blocked method or stream
-//     returns. Close is idempotent and waits for the carrier's goroutines.
-type Carrier interface {
+//     returns. Close is idempotent and waits for the multiplexer's goroutines.
+type Multiplexer interface {
 	// Open opens a stream that begins with the bytes of first. It does not wait for the peer. If
 	// the session has no room for one more stream it fails at once.
 	Open(ctx context.Context, first []byte) (net.Conn, error)
@@ -52,14 +52,14 @@ type Carrier interface {
 	Err() error
 }
 
-var _ Carrier = (*native.Carrier)(nil)
+var _ Multiplexer = (*native.Multiplexer)(nil)
 
-// carry starts a carrier on a connection, which it then owns.
-type carry func(ctx context.Context, conn net.Conn) (Carrier, error)
+// multiplexerFunc starts a multiplexer on a connection, which it then owns.
+type multiplexerFunc func(ctx context.Context, conn net.Conn) (Multiplexer, error)
 
-func carryNative(side native.Side, maxStreams int, unread *budget.Budget) carry {
-	return func(_ context.Context, conn net.Conn) (Carrier, error) {
-		// The carrier also counts streams that only one side has closed: leave room for them.
+func nativeMultiplexer(side native.Side, maxStreams int, unread *budget.Budget) multiplexerFunc {
+	return func(_ context.Context, conn net.Conn) (Multiplexer, error) {
+		// The multiplexer also counts streams that only one side has closed: leave room for them.
 		return native.New(conn, side, native.Options{MaxStreams: 2 * maxStreams, Budget: unread}), nil
 	}
 }

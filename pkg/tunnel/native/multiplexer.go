@@ -36,7 +36,7 @@ const (
 	MaxInfo = 32 << 10
 )
 
-// Side says which end of the connection a carrier is. It only decides the numbers of streams;
+// Side says which end of the connection a multiplexer is. It only decides the numbers of streams;
 // either side can open them.
 type Side int
 
@@ -47,19 +47,19 @@ const (
 	Agent
 )
 
-// Options tune a carrier; zero values are sane.
+// Options tune a multiplexer; zero values are sane.
 type Options struct {
 	// MaxStreams limits the streams that this side may open, and those that the peer may open, at a
 	// time; 0 is 4096.
 	MaxStreams int
-	// Budget limits the unread data of all carriers that share it, in addition to the 64 MiB of
+	// Budget limits the unread data of all multiplexers that share it, in addition to the 64 MiB of
 	// each session; nil is no shared limit.
 	Budget *budget.Budget
 }
 
-// Carrier is one session: a multiplexer and the connection below it. All methods may be called from
+// Multiplexer is one session: it multiplexes streams over one connection. All methods may be called from
 // any goroutine.
-type Carrier struct {
+type Multiplexer struct {
 	wire    *wire
 	out     *writer
 	budgets budgets
@@ -90,13 +90,13 @@ type Carrier struct {
 	drains           bool
 	cause            error
 
-	// background counts the goroutines of this carrier, Close waits for them.
+	// background counts the goroutines of this multiplexer, Close waits for them.
 	background sync.WaitGroup
 }
 
-// New starts a session on conn, which the carrier owns from here on.
-func New(conn net.Conn, side Side, o Options) *Carrier {
-	c := &Carrier{
+// New starts a session on conn, which the multiplexer owns from here on.
+func New(conn net.Conn, side Side, o Options) *Multiplexer {
+	c := &Multiplexer{
 		wire:     newWire(conn),
 		budgets:  budgets{session: budget.New(sessionBudget), process: o.Budget},
 		max:      o.MaxStreams,
@@ -123,7 +123,7 @@ func New(conn net.Conn, side Side, o Options) *Carrier {
 // Open opens a stream to the peer that begins with first, at most 32 KiB. It does not wait: both
 // ends negotiate in the stream whether the peer accepts it. It fails with [ErrTooManyStreams],
 // [ErrDraining] or [ErrSessionClosed], or when ctx has ended.
-func (c *Carrier) Open(ctx context.Context, first []byte) (net.Conn, error) {
+func (c *Multiplexer) Open(ctx context.Context, first []byte) (net.Conn, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func (c *Carrier) Open(ctx context.Context, first []byte) (net.Conn, error) {
 }
 
 // add creates a stream of this side.
-func (c *Carrier) add() (*Stream, error) {
+func (c *Multiplexer) add() (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (c *Carrier) add() (*Stream, error) {
 }
 
 // advance moves to the next number of this side; no stream has number 0.
-func (c *Carrier) advance() {
+func (c *Multiplexer) advance() {
 	if c.next += 2; c.next == 0 {
 		c.next = 2
 	}
@@ -171,7 +171,7 @@ func (c *Carrier) advance() {
 
 // Accept waits for the peer's next stream. It ends with an error for which errors.Is(err,
 // ErrSessionClosed) when the session does.
-func (c *Carrier) Accept(ctx context.Context) (net.Conn, error) {
+func (c *Multiplexer) Accept(ctx context.Context) (net.Conn, error) {
 	select {
 	case s := <-c.accepts:
 		return s, nil
@@ -184,29 +184,31 @@ func (c *Carrier) Accept(ctx context.Context) (net.Conn, error) {
 
 // Drain asks the peer to open no more streams. Open streams continue, and streams that the peer has
 // opened in the meantime are accepted.
-func (c *Carrier) Drain() { c.out.control(kindGoAway, 0, nil) }
+func (c *Multiplexer) Drain() { c.out.control(kindGoAway, 0, nil) }
 
 // Draining is closed when the peer has asked for no more streams.
-func (c *Carrier) Draining() <-chan struct{} { return c.draining }
+func (c *Multiplexer) Draining() <-chan struct{} { return c.draining }
 
 // SendInfo sends the peer a message about the session, at most MaxInfo bytes. Only the latest counts.
-func (c *Carrier) SendInfo(info []byte) { c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)]) }
+func (c *Multiplexer) SendInfo(info []byte) {
+	c.out.control(kindInfo, 0, info[:min(len(info), MaxInfo)])
+}
 
 // Infos receives the peer's latest unread message.
-func (c *Carrier) Infos() <-chan []byte { return c.infos }
+func (c *Multiplexer) Infos() <-chan []byte { return c.infos }
 
 // Streams is the number of open streams, including those that only one side has closed.
-func (c *Carrier) Streams() int {
+func (c *Multiplexer) Streams() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.streams)
 }
 
 // Unread is the number of unread bytes in the session's streams.
-func (c *Carrier) Unread() int64 { return c.budgets.session.Used() }
+func (c *Multiplexer) Unread() int64 { return c.budgets.session.Used() }
 
 // Close ends the session and all its streams and waits for its goroutines.
-func (c *Carrier) Close() error {
+func (c *Multiplexer) Close() error {
 	c.fail(errLocalClosed)
 	c.background.Wait()
 	// Streams that were not accepted have no other owner that closes them.
@@ -221,17 +223,17 @@ func (c *Carrier) Close() error {
 }
 
 // Done is closed when the session has ended.
-func (c *Carrier) Done() <-chan struct{} { return c.done }
+func (c *Multiplexer) Done() <-chan struct{} { return c.done }
 
 // Err says why the session ended, nil while it lasts. errors.Is(err, ErrSessionClosed) holds for
 // every reason.
-func (c *Carrier) Err() error {
+func (c *Multiplexer) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.closedLocked()
 }
 
-func (c *Carrier) closedLocked() error {
+func (c *Multiplexer) closedLocked() error {
 	if c.cause == nil {
 		return nil
 	}
@@ -240,7 +242,7 @@ func (c *Carrier) closedLocked() error {
 
 // fail ends the session; the first reason counts. That this side has closed the connection is no
 // reason, because something else caused that.
-func (c *Carrier) fail(cause error) {
+func (c *Multiplexer) fail(cause error) {
 	c.mu.Lock()
 	if c.cause != nil {
 		c.mu.Unlock()
@@ -264,7 +266,7 @@ func (c *Carrier) fail(cause error) {
 
 // transmit sends frames that no writer waits for, and a ping about every pingInterval. The wire
 // detects a dead peer.
-func (c *Carrier) transmit() {
+func (c *Multiplexer) transmit() {
 	c.ping()
 	timer := time.NewTimer(nextPing())
 	defer timer.Stop()
@@ -286,7 +288,7 @@ func nextPing() time.Duration {
 }
 
 // ping carries the time at which it is sent; the answer returns it.
-func (c *Carrier) ping() {
+func (c *Multiplexer) ping() {
 	var payload [pingSize]byte
 	binary.BigEndian.PutUint64(payload[:], uint64(time.Now().UnixNano()))
 	c.out.control(kindPing, 0, payload[:])
@@ -294,7 +296,7 @@ func (c *Carrier) ping() {
 
 // ponged records a round trip. Queues can only lengthen it, so the shortest of the latest counts.
 // The first few pings follow each other immediately, while the connection is still idle.
-func (c *Carrier) ponged(payload []byte) {
+func (c *Multiplexer) ponged(payload []byte) {
 	measured := time.Now().UnixNano() - int64(binary.BigEndian.Uint64(payload))
 	if measured <= 0 || measured > int64(time.Minute) {
 		return // not an answer to this side's ping
@@ -307,7 +309,7 @@ func (c *Carrier) ponged(payload []byte) {
 	}
 }
 
-func (c *Carrier) roundTrip() time.Duration {
+func (c *Multiplexer) roundTrip() time.Duration {
 	if shortest := c.shortestTrip.Load(); shortest > 0 {
 		return time.Duration(shortest)
 	}
@@ -315,7 +317,7 @@ func (c *Carrier) roundTrip() time.Duration {
 }
 
 // remove drops a stream, and reports whether it was still known.
-func (c *Carrier) remove(s *Stream) bool {
+func (c *Multiplexer) remove(s *Stream) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.streams[s.id] != s {
@@ -331,13 +333,13 @@ func (c *Carrier) remove(s *Stream) bool {
 }
 
 // mine is true if this side has opened the stream.
-func (c *Carrier) mine(id uint32) bool { return id&1 == c.odd }
+func (c *Multiplexer) mine(id uint32) bool { return id&1 == c.odd }
 
 // reset abandons a stream and tells the peer.
-func (c *Carrier) reset(s *Stream) { c.abort(s, net.ErrClosed) }
+func (c *Multiplexer) reset(s *Stream) { c.abort(s, net.ErrClosed) }
 
 // abort abandons a stream with a reason for this side and tells the peer.
-func (c *Carrier) abort(s *Stream, reason error) {
+func (c *Multiplexer) abort(s *Stream, reason error) {
 	if c.remove(s) {
 		c.out.control(kindReset, s.id, nil)
 	}

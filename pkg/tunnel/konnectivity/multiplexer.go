@@ -37,10 +37,10 @@ type messageStream interface {
 	RecvMsg(m any) error
 }
 
-// carrier is either end of one stream of AgentService.Connect: connections by ID, one goroutine
-// that sends and one that receives. Connections belong to their carrier; IDs of another one mean
+// multiplexer is either end of one stream of AgentService.Connect: connections by ID, one goroutine
+// that sends and one that receives. Connections belong to their multiplexer; IDs of another one mean
 // nothing here.
-type carrier struct {
+type multiplexer struct {
 	stream messageStream
 	// extended is true if the peer is one of our own and supports our packets.
 	extended bool
@@ -49,7 +49,7 @@ type carrier struct {
 	gateway bool
 	// queueLimit limits the unread data of a connection.
 	queueLimit int
-	// unread limits the unread data of the connections of all carriers.
+	// unread limits the unread data of the connections of all multiplexers.
 	unread *budget.Budget
 	meter  *meter
 
@@ -67,13 +67,13 @@ type carrier struct {
 	pending int
 }
 
-func newCarrier(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *carrier {
+func newMultiplexer(stream messageStream, extended, gateway bool, queueLimit int, unread *budget.Budget, m *meter) *multiplexer {
 	if extended {
 		// The window limits a peer that respects it. The limit for the others has to leave room for
 		// the overhead of buffers.
 		queueLimit = 2 * window
 	}
-	return &carrier{
+	return &multiplexer{
 		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, unread: unread, meter: m,
 		out: newOutbox(), done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
 	}
@@ -82,7 +82,7 @@ func newCarrier(stream messageStream, extended, gateway bool, queueLimit int, un
 // run sends and receives until the stream ends, stop is closed or handle refuses a packet, and
 // returns why. All connections have failed then. Its goroutines end once the caller has ended the
 // stream: see wait.
-func (l *carrier) run(stop <-chan struct{}, handle func(packet) error) (err error) {
+func (l *multiplexer) run(stop <-chan struct{}, handle func(packet) error) (err error) {
 	failed := make(chan error, 2)
 	l.running.Go(func() { failed <- l.receive(handle) })
 	l.running.Go(func() { failed <- l.transmit() })
@@ -99,15 +99,15 @@ func (l *carrier) run(stop <-chan struct{}, handle func(packet) error) (err erro
 
 // wait returns when the goroutines of run have ended. A server's stream ends only when its handler
 // has returned, so a handler must not call this.
-func (l *carrier) wait() { l.running.Wait() }
+func (l *multiplexer) wait() { l.running.Wait() }
 
 var (
 	errStopped      = errors.New("the stream was ended on this side")
 	errTakesNothing = errors.New("the peer asks and takes no answer")
 )
 
-// transmit sends what is queued until the carrier fails.
-func (l *carrier) transmit() error {
+// transmit sends what is queued until the multiplexer fails.
+func (l *multiplexer) transmit() error {
 	for {
 		p, ok := l.out.next()
 		if !ok {
@@ -125,7 +125,7 @@ func (l *carrier) transmit() error {
 	}
 }
 
-func (l *carrier) receive(handle func(packet) error) error {
+func (l *multiplexer) receive(handle func(packet) error) error {
 	for {
 		var p packet
 		if err := l.stream.RecvMsg(&p); err != nil {
@@ -141,8 +141,8 @@ func (l *carrier) receive(handle func(packet) error) error {
 	}
 }
 
-// fail ends the carrier for all connections.
-func (l *carrier) fail(err error) {
+// fail ends the multiplexer for all connections.
+func (l *multiplexer) fail(err error) {
 	closed := fmt.Errorf("%w: %w", tunnel.ErrSessionClosed, err)
 	l.out.close(closed)
 	l.mu.Lock()
@@ -156,8 +156,8 @@ func (l *carrier) fail(err error) {
 	}
 }
 
-// add registers a connection. It returns false if the ID is in use or the carrier has failed.
-func (l *carrier) add(c *conn) bool {
+// add registers a connection. It returns false if the ID is in use or the multiplexer has failed.
+func (l *multiplexer) add(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, used := l.conns[c.id]; used || l.conns == nil || c.id == 0 {
@@ -167,7 +167,7 @@ func (l *carrier) add(c *conn) bool {
 	return true
 }
 
-func (l *carrier) forget(c *conn) {
+func (l *multiplexer) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conns[c.id] == c {
@@ -175,22 +175,22 @@ func (l *carrier) forget(c *conn) {
 	}
 }
 
-func (l *carrier) conn(id int64) *conn {
+func (l *multiplexer) conn(id int64) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conns[id]
 }
 
 // open is how many connections are open.
-func (l *carrier) open() int {
+func (l *multiplexer) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.conns)
 }
 
 // deliver passes DATA to its connection. It never waits for a reader while other connections use
-// the carrier.
-func (l *carrier) deliver(p packet) {
+// the multiplexer.
+func (l *multiplexer) deliver(p packet) {
 	c := l.conn(p.connID)
 	if c == nil {
 		p.payload.Free() // the connection was closed in the meantime, or never existed
@@ -205,10 +205,10 @@ func (l *carrier) deliver(p packet) {
 	l.refuse(c, fmt.Errorf("%w: %d bytes wait unread on a stream without flow control, which is not for this connection alone", tunnel.ErrReset, l.queueLimit))
 }
 
-// waitForReader stops receiving until c is read, which blocks the whole carrier. Therefore it does
+// waitForReader stops receiving until c is read, which blocks the whole multiplexer. Therefore it does
 // so only while c is alone on it. An agent cannot see a dial that waits behind the data, so it
 // waits at most stallTime for a target that reads nothing.
-func (l *carrier) waitForReader(c *conn, payload mem.BufferSlice) bool {
+func (l *multiplexer) waitForReader(c *conn, payload mem.BufferSlice) bool {
 	if l.extended {
 		return false // the peer exceeded its window
 	}
@@ -237,14 +237,14 @@ func (l *carrier) waitForReader(c *conn, payload mem.BufferSlice) bool {
 }
 
 // alone is true if nobody else has, or waits for, a connection.
-func (l *carrier) alone(c *conn) bool {
+func (l *multiplexer) alone(c *conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pending == 0 && len(l.conns) == 1 && l.conns[c.id] == c
 }
 
 // expect counts dials that wait for their answer, so that a stalled receiver does not block them.
-func (l *carrier) expect(change int) {
+func (l *multiplexer) expect(change int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.pending += change
@@ -252,20 +252,20 @@ func (l *carrier) expect(change int) {
 }
 
 // refuse ends a connection whose peer violates its limits.
-func (l *carrier) refuse(c *conn, reason error) {
+func (l *multiplexer) refuse(c *conn, reason error) {
 	l.forget(c)
 	c.fail(l.closePacket(c.id, resetReason), reason)
 }
 
 // halfClosed handles the peer's half close.
-func (l *carrier) halfClosed(id int64) {
+func (l *multiplexer) halfClosed(id int64) {
 	if c := l.conn(id); c != nil {
 		c.in.finish(io.EOF)
 	}
 }
 
 // credited lets a connection send more.
-func (l *carrier) credited(p packet) {
+func (l *multiplexer) credited(p packet) {
 	c := l.conn(p.connID)
 	if c == nil {
 		return
@@ -276,7 +276,7 @@ func (l *carrier) credited(p packet) {
 }
 
 // giveBack gives the peer credit for what was read.
-func (l *carrier) giveBack(c *conn, n int) {
+func (l *multiplexer) giveBack(c *conn, n int) {
 	if !l.extended {
 		return
 	}
@@ -287,7 +287,7 @@ func (l *carrier) giveBack(c *conn, n int) {
 
 // closePacket is the packet with which this end closes a connection. Only our own peers understand
 // a reason in a request; upstream's response has a field for it.
-func (l *carrier) closePacket(id int64, reason string) *packet {
+func (l *multiplexer) closePacket(id int64, reason string) *packet {
 	if l.gateway {
 		return &packet{kind: closeRequest, connID: id, reason: reason}
 	}
