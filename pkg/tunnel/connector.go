@@ -18,22 +18,22 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/native"
 )
 
-// Way is how an agent's session reaches the gateway.
-type Way string
+// Path is how an agent's session reaches the gateway.
+type Path string
 
 const (
 	// ViaHub is through the hub's API server.
-	ViaHub Way = "hub"
+	ViaHub Path = "hub"
 	// ViaPort is directly to the gateway's port for agents.
-	ViaPort Way = "port"
+	ViaPort Path = "port"
 	// ViaKonnectivity is through the Konnectivity protocol; see package konnectivity.
-	ViaKonnectivity Way = "konnectivity"
+	ViaKonnectivity Path = "konnectivity"
 )
 
 // State is the state of the agent's tunnel.
 type State struct {
 	Connected bool
-	Way       Way
+	Path      Path
 	// Reason is why it is not connected; nil while it is.
 	Reason error
 }

@@ -279,7 +279,7 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	go func() { ended <- connector.Run(ctx) }()
 	defer func() { cancel(); <-ended }()
 
-	if s := <-states; !s.Connected || s.Way != tunnel.ViaHub {
+	if s := <-states; !s.Connected || s.Path != tunnel.ViaHub {
 		t.Fatalf("the first state is %+v, want connected through the hub", s)
 	}
 	tunneltest.Eventually(t, "the member is connected", func() bool { return r.Connected("one") })
@@ -291,7 +291,7 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	info = tunnel.Info{Port: &tunnel.PortInfo{Address: link.Address(), CA: ca.pem(), ServerName: portName}}
 	mu.Unlock()
 	r.SendInfoAll()
-	if s := <-states; !s.Connected || s.Way != tunnel.ViaPort {
+	if s := <-states; !s.Connected || s.Path != tunnel.ViaPort {
 		t.Fatalf("after the gateway advertised the port, the state is %+v", s)
 	}
 	say := func(conn net.Conn) {
@@ -306,14 +306,14 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	say(before)
 	_ = before.Close()
 
-	lose := func(then tunnel.Way) {
+	lose := func(then tunnel.Path) {
 		t.Helper()
 		link.Kill()
 		if s := <-states; s.Connected {
 			t.Fatalf("after the port's connection was killed, the state is %+v", s)
 		}
-		if s := <-states; !s.Connected || s.Way != then {
-			t.Fatalf("then the state is %+v, want connected again by way of the %s", s, then)
+		if s := <-states; !s.Connected || s.Path != then {
+			t.Fatalf("then the state is %+v, want connected again through the %s", s, then)
 		}
 	}
 	lose(tunnel.ViaPort)
@@ -325,8 +325,8 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 	for !again.Connected {
 		again = <-states
 	}
-	if again.Way != tunnel.ViaPort {
-		t.Errorf("without a token for a moment it is connected by way of the %s", again.Way)
+	if again.Path != tunnel.ViaPort {
+		t.Errorf("without a token for a moment it is connected through the %s", again.Path)
 	}
 	if asked := throughHub.Load(); asked != 1 {
 		t.Errorf("the hub was asked %d times, want once, for the first session", asked)
@@ -349,33 +349,33 @@ func TestConnector_MovesToPortAndFallsBackToHub(t *testing.T) {
 // gateway was up. An agent retries a port that does not answer, but not indefinitely.
 func TestConnector_RetriesUnresponsivePort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ways := make(chan string, 100)
+		paths := make(chan string, 100)
 		var refuses atomic.Bool
-		r, atPort := runByTwoWays(t, func() error {
-			ways <- "hub"
+		r, atPort := runByTwoPaths(t, func() error {
+			paths <- "hub"
 			return nil
 		}, func() error {
 			if !refuses.Load() {
-				ways <- "port"
+				paths <- "port"
 				return nil
 			}
-			ways <- "refused"
-			if len(ways)%2 == 0 {
+			paths <- "refused"
+			if len(paths)%2 == 0 {
 				// A load balancer accepts the connection but has no backend.
 				return fmt.Errorf("verifying the gateway: %w", io.EOF)
 			}
 			return errRefused
 		})
-		if first, second := <-ways, <-ways; first != "hub" || second != "port" {
-			t.Fatalf("it went by way of the %s, then the %s", first, second)
+		if first, second := <-paths, <-paths; first != "hub" || second != "port" {
+			t.Fatalf("it went through the %s, then the %s", first, second)
 		}
 		<-atPort
 		refuses.Store(true)
 		lost := time.Now()
 		r.Disconnect("one")
 		asked := 0
-		for way := range ways {
-			if way == "hub" {
+		for path := range paths {
+			if path == "hub" {
 				break
 			}
 			asked++
@@ -394,7 +394,7 @@ func TestConnector_FindsPortAgainAfterLongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		var inVain, throughHub atomic.Int32
-		r, atPort := runByTwoWays(t, func() error {
+		r, atPort := runByTwoPaths(t, func() error {
 			if away.Load() {
 				inVain.Add(1)
 				return &tunnel.HubError{StatusCode: http.StatusServiceUnavailable}
@@ -424,9 +424,9 @@ func TestConnector_FindsPortAgainAfterLongOutage(t *testing.T) {
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// runByTwoWays runs an agent until the test ends; its gateway announces its port. The agent reaches
+// runByTwoPaths runs an agent until the test ends; its gateway announces its port. The agent reaches
 // the hub and the port unless these return an error. It reports each tunnel at the port.
-func runByTwoWays(t *testing.T, hub, port func() error) (*tunnel.Registry, <-chan struct{}) {
+func runByTwoPaths(t *testing.T, hub, port func() error) (*tunnel.Registry, <-chan struct{}) {
 	t.Helper()
 	r := tunneltest.NewRegistry(t, tunnel.Options{Info: func() tunnel.Info {
 		return tunnel.Info{Replica: "gateway", Replicas: 1, Port: &tunnel.PortInfo{Address: "gateway:8091", CA: "-", ServerName: "gateway"}}
@@ -445,7 +445,7 @@ func runByTwoWays(t *testing.T, hub, port func() error) (*tunnel.Registry, <-cha
 		Dial:   func(context.Context) (net.Conn, error) { return let(hub()) },
 		Direct: func(context.Context, tunnel.PortInfo) (net.Conn, error) { return let(port()) },
 		OnStateChange: func(s tunnel.State) {
-			if s.Way == tunnel.ViaPort {
+			if s.Path == tunnel.ViaPort {
 				atPort <- struct{}{}
 			}
 		},

@@ -156,7 +156,7 @@ func (s *states) set(index int, state State) {
 	s.byIndex[index] = state
 	merged := state
 	for _, other := range s.byIndex {
-		if other.Connected && (!merged.Connected || other.Way == ViaPort) {
+		if other.Connected && (!merged.Connected || other.Path == ViaPort) {
 			merged = other
 		}
 	}

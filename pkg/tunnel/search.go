@@ -35,9 +35,9 @@ type search struct {
 }
 
 // newSearch starts a search, or returns one that finds nothing if there is nothing better.
-func (l *sessionLoop) newSearch(ctx context.Context, way Way) *search {
+func (l *sessionLoop) newSearch(ctx context.Context, path Path) *search {
 	s := &search{sessionLoop: l, found: make(chan *candidate, 1), port: make(chan PortInfo, 1), stop: func() {}}
-	if l.Direct == nil || way != ViaHub {
+	if l.Direct == nil || path != ViaHub {
 		return s
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -114,7 +114,7 @@ func (s *sessionLoop) dialPort(ctx context.Context, port PortInfo) (*candidate, 
 			_ = mux.Close()
 			return nil, errSameReplica
 		}
-		return &candidate{mux: mux, way: ViaPort, info: message}, nil
+		return &candidate{mux: mux, path: ViaPort, info: message}, nil
 	case <-mux.Done():
 		return nil, mux.Err()
 	case <-ctx.Done():

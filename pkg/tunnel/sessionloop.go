@@ -125,8 +125,8 @@ var errAskedToMove = errors.New("the gateway requests that the agent reconnects"
 
 // candidate is a session that a gateway has started, and how it was reached.
 type candidate struct {
-	mux Multiplexer
-	way Way
+	mux  Multiplexer
+	path Path
 	// info is the message that the gateway sent before the session was taken into use; nil if it
 	// was not read yet.
 	info []byte
@@ -142,15 +142,15 @@ func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next
 		}
 	}
 	mux := on.mux
-	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "way", on.way)
+	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "path", on.path)
 	s.active.replace(mux)
 	s.replicas.arrive(s.index)
 	ended := make(chan error, 1)
 	s.sessions.Go(func() {
 		ended <- serveStreams(serving, mux, s.Targets, s.MaxStreams)
 	})
-	s.states.set(s.index, State{Connected: true, Way: on.way})
-	search := s.newSearch(ctx, on.way)
+	s.states.set(s.index, State{Connected: true, Path: on.path})
+	search := s.newSearch(ctx, on.path)
 	defer search.stop()
 	infos := mux.Infos()
 	if on.info != nil {
@@ -196,7 +196,7 @@ func (s *sessionLoop) handleInfo(on *candidate, message []byte, search *search) 
 	}
 	switch {
 	case info.Port == nil:
-	case on.way == ViaPort:
+	case on.path == ViaPort:
 		s.back, s.lost = info.Port, time.Time{}
 	default:
 		search.setPort(*info.Port)
@@ -259,5 +259,5 @@ func (s *sessionLoop) dial(ctx context.Context) (*candidate, error) {
 		return nil, err
 	}
 	s.back = nil
-	return &candidate{mux: mux, way: ViaHub}, nil
+	return &candidate{mux: mux, path: ViaHub}, nil
 }

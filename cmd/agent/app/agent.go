@@ -54,15 +54,15 @@ type agent struct {
 	*options.Config
 	scheme *runtime.Scheme
 	// direct reads and writes the member without a cache.
-	direct    client.Client
-	clientset kubernetes.Interface
-	enroller  identity
-	way       *way
-	retained  prometheus.Gauge
-	grants    *impersonation.Grants
-	tunnels   tunnels
-	// lanes are the metrics of a Konnectivity tunnel; nil without one.
-	lanes *konnectivity.AgentMetrics
+	direct       client.Client
+	clientset    kubernetes.Interface
+	enroller     identity
+	tunnelStatus *tunnelStatus
+	retained     prometheus.Gauge
+	grants       *impersonation.Grants
+	tunnels      tunnels
+	// konnectivityMetrics are the metrics of a Konnectivity tunnel; nil without one.
+	konnectivityMetrics *konnectivity.AgentMetrics
 }
 
 // identity is the agent's identity on the hub: from its own registration, or from given
@@ -154,7 +154,7 @@ func newAgent(config *options.Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reaching the member at %s: %w", config.MemberREST.Host, err)
 	}
-	way, err := newWay(metrics.Registry)
+	tunnelStatus, err := newTunnelStatus(metrics.Registry)
 	if err != nil {
 		return nil, err
 	}
@@ -162,19 +162,19 @@ func newAgent(config *options.Config) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	var lanes *konnectivity.AgentMetrics
+	var konnectivityMetrics *konnectivity.AgentMetrics
 	if config.SpeaksKonnectivity() {
-		if lanes, err = konnectivity.NewAgentMetrics(metrics.Registry); err != nil {
+		if konnectivityMetrics, err = konnectivity.NewAgentMetrics(metrics.Registry); err != nil {
 			return nil, err
 		}
 	}
 	return &agent{
-		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, way), way: way, retained: retained, lanes: lanes,
+		Config: config, scheme: scheme, direct: direct, clientset: clientset, enroller: newIdentity(config, clientset, tunnelStatus), tunnelStatus: tunnelStatus, retained: retained, konnectivityMetrics: konnectivityMetrics,
 		grants: &impersonation.Grants{Client: direct, Member: config.MemberREST, AccountNamespace: config.Accounts.Namespace},
 	}, nil
 }
 
-func newIdentity(config *options.Config, member kubernetes.Interface, way *way) identity {
+func newIdentity(config *options.Config, member kubernetes.Interface, tunnelStatus *tunnelStatus) identity {
 	if config.DoesWorksOnly() {
 		return newWorksOnly(config.Hub.MemberName, config.HubREST)
 	}
@@ -182,7 +182,7 @@ func newIdentity(config *options.Config, member kubernetes.Interface, way *way) 
 		return enroll.NewExternal(config.Hub.MemberName, config.HubREST, clock.RealClock{})
 	}
 	registration := enroll.Options{Member: member, Namespace: config.Member.Namespace, Missing: config.Missing, ClientID: config.Registration.ClientID, Labels: config.Registration.Labels,
-		Prove: proveTunnel(config, way)}
+		Prove: proveTunnel(config, tunnelStatus)}
 	if config.Bootstrap != nil {
 		registration.Bootstrap = enroll.Given(config.Bootstrap)
 	}
@@ -192,15 +192,15 @@ func newIdentity(config *options.Config, member kubernetes.Interface, way *way) 
 // prepareMember retries until the agent's prerequisites on the member exist. It returns false when
 // the context ends first.
 func (a *agent) prepareMember(ctx context.Context) bool {
-	told := ""
+	logged := ""
 	for {
 		err := a.tryPrepareMember(ctx)
 		if err == nil {
 			return true
 		}
-		if ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
-			log.FromContext(ctx).Info("The member is not ready for the agent: "+told, "retryEvery", memberRetry)
+		if ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			log.FromContext(ctx).Info("The member is not ready for the agent: "+logged, "retryEvery", memberRetry)
 		}
 		select {
 		case <-ctx.Done():

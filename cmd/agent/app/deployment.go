@@ -44,7 +44,7 @@ type deploymentStatus struct {
 func (s *deploymentStatus) run(ctx context.Context) {
 	ticker := s.clock.NewTicker(tellInterval)
 	defer ticker.Stop()
-	told, failed := "", ""
+	logged, failed := "", ""
 	for {
 		select {
 		case <-ctx.Done():
@@ -52,12 +52,12 @@ func (s *deploymentStatus) run(ctx context.Context) {
 		case <-ticker.C():
 		}
 		now := s.condition()
-		if now.Message == told {
+		if now.Message == logged {
 			continue
 		}
 		err := s.tell(ctx, now)
 		if err == nil {
-			told, failed = now.Message, ""
+			logged, failed = now.Message, ""
 			continue
 		}
 		if ctx.Err() == nil && err.Error() != failed {

@@ -33,8 +33,8 @@ func (a *agent) konnectivity(hub kubernetes.Interface, egress *tunnel.Egress, me
 	connector := &konnectivity.Connector{
 		Member: member, Address: a.Tunnel.Server, TLS: config, ID: string(uuid.NewUUID()),
 		DialContext: egress.DialContext, DrainTime: tunnelDrain,
-		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: a.lanes,
-		OnStateChange: a.way.newest(),
+		Targets: targets, APIServer: apiServerNames(member, apiServer), Allow: allow, Metrics: a.konnectivityMetrics,
+		OnStateChange: a.tunnelStatus.newest(),
 	}
 	if a.Tunnel.CertFile == "" {
 		connector.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }

@@ -16,7 +16,7 @@ func TestTunnels_LingerOnlyAfterPathIsLeft(t *testing.T) {
 		left, dies bool
 		want       time.Duration
 	}{
-		"the way is left":                     {left: true, want: linger},
+		"the path is left":                     {left: true, want: linger},
 		"the agent ends while one lingers":    {left: true, dies: true, want: time.Second},
 		"the hub has no place for the member": {},
 	} {
@@ -24,7 +24,7 @@ func TestTunnels_LingerOnlyAfterPathIsLeft(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				life, die := context.WithCancel(t.Context())
 				defer die()
-				way, end := context.WithCancel(life)
+				ctx, end := context.WithCancel(life)
 				left := make(chan struct{})
 				var all tunnels
 				time.AfterFunc(time.Minute, func() {
@@ -36,7 +36,7 @@ func TestTunnels_LingerOnlyAfterPathIsLeft(t *testing.T) {
 				if tc.dies {
 					time.AfterFunc(time.Minute+time.Second, die)
 				}
-				if err := all.serve(way, life, left, func(ctx context.Context) error {
+				if err := all.serve(ctx, life, left, func(ctx context.Context) error {
 					<-ctx.Done()
 					return nil
 				}); err != nil {

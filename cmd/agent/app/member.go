@@ -48,15 +48,15 @@ func (a *agent) serveHub(ctx context.Context) error {
 	}
 	defer a.tunnels.wait()
 	for ctx.Err() == nil {
-		if err := a.serveOneWay(ctx, member); err != nil {
+		if err := a.serveAddress(ctx, member); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// serveOneWay serves the hub until its address changes.
-func (a *agent) serveOneWay(ctx context.Context, member string) error {
+// serveAddress serves the hub until its address changes.
+func (a *agent) serveAddress(ctx context.Context, member string) error {
 	moved := a.enroller.Moved()
 	hub, err := a.enroller.HubConfig(ctx)
 	if err != nil {
@@ -66,27 +66,27 @@ func (a *agent) serveOneWay(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	serve := func(way context.Context, run func(context.Context) error) error {
-		return a.tunnels.serve(way, ctx, moved, run)
+	serve := func(pathCtx context.Context, run func(context.Context) error) error {
+		return a.tunnels.serve(pathCtx, ctx, moved, run)
 	}
-	oneWay, end := context.WithCancel(ctx)
+	addressCtx, end := context.WithCancel(ctx)
 	defer end()
-	group, oneWay := errgroup.WithContext(oneWay)
+	group, addressCtx := errgroup.WithContext(addressCtx)
 	group.Go(func() error {
 		defer end()
 		select {
 		case <-moved:
-		case <-oneWay.Done():
+		case <-addressCtx.Done():
 		}
 		return nil
 	})
 	group.Go(func() error {
 		defer end()
 		for {
-			if err := admission.Await(oneWay); err != nil {
-				return ignoreEnd(oneWay, err)
+			if err := admission.Await(addressCtx); err != nil {
+				return ignoreEnd(addressCtx, err)
 			}
-			if err := a.serveMember(oneWay, hub, member, admission, serve); err != nil {
+			if err := a.serveMember(addressCtx, hub, member, admission, serve); err != nil {
 				return err
 			}
 		}
@@ -102,7 +102,7 @@ type serveTunnel func(ctx context.Context, run func(context.Context) error) erro
 func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, serve serveTunnel) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
-	defer a.way.forget()
+	defer a.tunnelStatus.forget()
 	hub, err := a.newHubManager(hubConfig, inNamespace(clusterv1beta1.MemberNamespace(member)), admission.Doubt)
 	if err != nil {
 		return err
@@ -252,7 +252,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 		return err
 	}
 	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, name, version.Get()
-	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.way.told
+	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.tunnelStatus.reported
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
 	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
 	return r.SetupWithManager(hub)

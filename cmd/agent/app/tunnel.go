@@ -58,7 +58,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	dialer := func(namespace string) *tunnel.HubDialer {
 		return &tunnel.HubDialer{URL: tunnelURL(hub.Host, member, namespace), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
 	}
-	road := &hubRoad{now: dialer(clusterv1beta1.MemberNamespace(member)).Dial, former: dialer("").Dial, byNamespace: a.way.told.ByNamespace}
+	road := &hubRoad{now: dialer(clusterv1beta1.MemberNamespace(member)).Dial, former: dialer("").Dial, byNamespace: a.tunnelStatus.reported.ByNamespace}
 	own := tunnel.NewListener(tunnel.Agent)
 	targets := map[string]tunnel.Target{
 		tunnel.APIServer: tunnel.TCP(apiServer),
@@ -71,7 +71,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
-		OnStateChange: a.way.newest(),
+		OnStateChange: a.tunnelStatus.newest(),
 	}).Run
 	if a.SpeaksKonnectivity() {
 		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
@@ -79,7 +79,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 			return err
 		}
 		run = connector.Run
-		a.way.told.ByNamespace() // Konnectivity needs no right on the hub.
+		a.tunnelStatus.reported.ByNamespace() // Konnectivity needs no right on the hub.
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return run(ctx) })
@@ -93,9 +93,9 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 
 // proveTunnel verifies that a new address of the hub accepts the tunnel, if the current tunnel goes
 // through the hub's API server. A proxy on that path can pass requests and reject upgrades.
-func proveTunnel(config *options.Config, now *way) func(ctx context.Context, hub *rest.Config, member string) error {
+func proveTunnel(config *options.Config, now *tunnelStatus) func(ctx context.Context, hub *rest.Config, member string) error {
 	return func(ctx context.Context, hub *rest.Config, member string) error {
-		if !now.went(tunnel.ViaHub) {
+		if !now.hasUsed(tunnel.ViaHub) {
 			return nil
 		}
 		hubTLS, err := rest.TLSConfigFor(hub)
@@ -164,7 +164,7 @@ func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string
 	return func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM([]byte(port.CA)) {
-			return nil, errors.New("the gateway told no CA that could verify its port")
+			return nil, errors.New("the gateway sent no CA that could verify its port")
 		}
 		dialer := &tunnel.HubDialer{
 			URL: tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member, ""),

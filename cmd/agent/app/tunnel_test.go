@@ -37,7 +37,7 @@ func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 		// dialed is the number of paths tried; err is the result.
 		dialed int
 		err    error
-		told   bool
+		called bool
 	}{
 		"gateway of this version":                                {nil, nil, 1, nil, true},
 		"gateway of the previous version":                        {answers(http.StatusBadRequest), nil, 2, nil, false},
@@ -51,8 +51,8 @@ func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			dialed, told := 0, false
-			way := func(err error) func(context.Context) (net.Conn, error) {
+			dialed, called := 0, false
+			path := func(err error) func(context.Context) (net.Conn, error) {
 				return func(context.Context) (net.Conn, error) {
 					dialed++
 					if err != nil {
@@ -63,13 +63,13 @@ func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 					return here, nil
 				}
 			}
-			road := &hubRoad{now: way(tc.now), former: way(tc.former), byNamespace: func() { told = true }}
+			road := &hubRoad{now: path(tc.now), former: path(tc.former), byNamespace: func() { called = true }}
 			conn, err := road.dial(t.Context())
 			if (conn == nil) == (tc.err == nil) || fmt.Sprint(err) != fmt.Sprint(tc.err) {
 				t.Errorf("got %v, %v, want error %v", conn, err, tc.err)
 			}
-			if dialed != tc.dialed || told != tc.told {
-				t.Errorf("tried %d paths, byNamespace called: %t", dialed, told)
+			if dialed != tc.dialed || called != tc.called {
+				t.Errorf("tried %d paths, byNamespace called: %t", dialed, called)
 			}
 		})
 	}

@@ -62,11 +62,11 @@ func (g *gateway) newKonnectivity(registry *tunnel.Registry, members *identity.I
 				}
 				return min(port.info().Replicas, konnectivityReplicas)
 			},
-			Lanes:       given.Streams,
-			APIServer:   given.APIServer,
-			APIServerOf: (&identity.APIServers{Reader: g.manager.GetClient()}).Of,
-			Allow:       allow,
-			Metrics:     exported,
+			StreamsPerAgent: given.Streams,
+			APIServer:       given.APIServer,
+			APIServerOf:     (&identity.APIServers{Reader: g.manager.GetClient()}).Of,
+			Allow:           allow,
+			Metrics:         exported,
 		}); err != nil {
 			return nil, fmt.Errorf("setting up Konnectivity's agents: %w", err)
 		}

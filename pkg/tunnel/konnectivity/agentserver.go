@@ -51,9 +51,9 @@ type AgentServerOptions struct {
 	// Replicas returns the number of gateways, for each stream: an agent connects until it has met
 	// them all. nil is one.
 	Replicas func() int
-	// Lanes is how many streams an agent opens to one gateway, each with its own windows.
-	// Upstream's agents do so too, because each lane looks like a server. 0 is 1.
-	Lanes int
+	// StreamsPerAgent is how many streams an agent opens to one gateway, each with its own windows.
+	// Upstream's agents do so too, because each stream looks like a server. 0 is 1.
+	StreamsPerAgent int
 	// APIServer is the address of the member's API server for upstream's agents; empty is
 	// kubernetes.default.svc:443. Our own agents know it.
 	APIServer string
@@ -92,8 +92,8 @@ func (o AgentServerOptions) withDefaults() (AgentServerOptions, error) {
 	if o.Replicas == nil {
 		o.Replicas = func() int { return 1 }
 	}
-	if o.Lanes = max(o.Lanes, 1); o.Lanes > maxServers {
-		return o, fmt.Errorf("%d lanes are more than %d streams of an agent", o.Lanes, maxServers)
+	if o.StreamsPerAgent = max(o.StreamsPerAgent, 1); o.StreamsPerAgent > maxServers {
+		return o, fmt.Errorf("%d streams per agent are more than the maximum of %d", o.StreamsPerAgent, maxServers)
 	}
 	if o.APIServer == "" {
 		o.APIServer = "kubernetes.default.svc:443"
@@ -220,7 +220,7 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	connected.Inc()
 	defer connected.Dec()
 	a.options.Changed(member)
-	info := serverInfo{id: a.laneID(s.lane), count: a.servers(), extended: agent.extended}
+	info := serverInfo{id: a.serverID(s.streamIndex), count: a.servers(), extended: agent.extended}
 	if err := stream.SendHeader(info.metadata()); err != nil {
 		return err
 	}
@@ -234,14 +234,14 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 
 // servers is the number of servers that is sent to agents.
 func (a *AgentServer) servers() int {
-	return min(max(a.options.Replicas(), 1)*a.options.Lanes, maxServers)
+	return min(max(a.options.Replicas(), 1)*a.options.StreamsPerAgent, maxServers)
 }
 
-func (a *AgentServer) laneID(lane int) string {
-	if a.options.Lanes == 1 {
+func (a *AgentServer) serverID(streamIndex int) string {
+	if a.options.StreamsPerAgent == 1 {
 		return a.options.ID
 	}
-	return a.options.ID + "/" + strconv.Itoa(lane)
+	return a.options.ID + "/" + strconv.Itoa(streamIndex)
 }
 
 // serve runs a session, and ends it when its agent is no longer authorized.

@@ -253,7 +253,7 @@ func (s *servers) met(c *connection) (isNew, missing bool) {
 	s.open[info.id] = c
 	s.Metrics.servers.Set(float64(len(s.open)))
 	if len(s.open) == 1 {
-		s.OnStateChange(tunnel.State{Connected: true, Way: tunnel.ViaKonnectivity})
+		s.OnStateChange(tunnel.State{Connected: true, Path: tunnel.ViaKonnectivity})
 	}
 	return true, len(s.open) < s.known
 }

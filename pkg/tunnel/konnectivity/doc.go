@@ -44,8 +44,8 @@
 //     connection is reset, so that it does not block others. Our agent does the same for a
 //     target that reads nothing for 5 s, since a dial could be waiting behind its data.
 //   - To other peers, one goroutine for each stream sends a packet of each connection in
-//     turn. An upstream agent that stops reading stops its whole stream; more lanes
-//     ([AgentServerOptions].Lanes) limit the effect.
+//     turn. An upstream agent that stops reading stops its whole stream; more streams
+//     ([AgentServerOptions].StreamsPerAgent) limit the effect.
 //   - Each stream of ProxyService carries one connection, so gRPC's own windows are those
 //     of the connection.
 //

@@ -104,7 +104,7 @@ func (a *AgentServer) add(s *session) (*memberAgents, error) {
 		a.members[s.member] = agents
 		a.joined.Go(func() { a.join(context.WithoutCancel(s.stream.Context()), agents) })
 	}
-	s.lane = freeLane(agents.sessions, s.agent.id, a.options.Lanes)
+	s.streamIndex = leastUsedIndex(agents.sessions, s.agent.id, a.options.StreamsPerAgent)
 	agents.sessions = append([]*session{s}, agents.sessions...)
 	a.options.Metrics.backends(1)
 	return agents, nil
@@ -128,13 +128,13 @@ func (a *AgentServer) remove(agents *memberAgents, s *session) {
 	a.options.Metrics.backends(-1)
 }
 
-// freeLane is the lane with the fewest streams of this agent, so that each of its streams gets
-// another one until all are served.
-func freeLane(sessions []*session, agent string, lanes int) int {
-	used := make([]int, lanes)
+// leastUsedIndex returns the index with the fewest streams of this agent, so that each of its streams
+// gets a different one until all are used.
+func leastUsedIndex(sessions []*session, agent string, streams int) int {
+	used := make([]int, streams)
 	for _, s := range sessions {
 		if s.agent.id == agent && !s.retired.Load() {
-			used[s.lane]++
+			used[s.streamIndex]++
 		}
 	}
 	return slices.Index(used, slices.Min(used))

@@ -65,7 +65,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		conns:    gauges("fleetgate_konnectivity_connections", "Number of open connections to a member.", "member"),
 		bytes:    counters("fleetgate_konnectivity_bytes_total", "Bytes sent to or received from a member in connections.", "member", "direction"),
 		overflows: counters("fleetgate_konnectivity_overflows_total",
-			"Number of connections that were reset because their reader was too slow for a stream without flow control. More lanes, or fleetgate's own agent, help.", "member"),
+			"Number of connections that were reset because their reader was too slow for a stream without flow control. More streams per agent, or fleetgate's own agent, help.", "member"),
 		refused: counters("fleetgate_konnectivity_refused_total", "Number of rejected agents and frontend dials, by listener and reason.", "listener", "reason"),
 		foreignPackets: counters("fleetgate_konnectivity_ignored_packets_total",
 			"Number of packets that belong to no connection of their stream or have no meaning here, by type. A few occur when both sides close a connection at the same time.", "segment", "packet_type"),

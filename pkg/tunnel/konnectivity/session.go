@@ -23,9 +23,9 @@ import (
 // session is the gateway's end of one agent's stream.
 type session struct {
 	*multiplexer
-	member string
-	agent  agentInfo
-	lane   int
+	member      string
+	agent       agentInfo
+	streamIndex int
 	// asks is the maximum of its connections, including pending ones.
 	asks    int64
 	open    atomic.Int64

@@ -723,16 +723,16 @@ func TestAgentServer_UsesDrainingAgentLast(t *testing.T) {
 	(<-dialed).must(t)
 }
 
-func TestAgentServer_LanesLookLikeServers(t *testing.T) {
-	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.Lanes, o.Replicas = 3, func() int { return 1 } }})
+func TestAgentServer_StreamsLookLikeServers(t *testing.T) {
+	g := startGateway(t, gatewayOptions{agents: func(o *AgentServerOptions) { o.StreamsPerAgent, o.Replicas = 3, func() int { return 1 } }})
 	g.join(t, "m", func(c *Connector) { toAPIServer(startTCP(t, "tcp", "127.0.0.1:0", echo))(c) })
 	g.awaitSessions(t, "m", 3)
-	lanes := map[int]bool{}
+	streams := map[int]bool{}
 	for _, s := range g.agents.sessionsOf("m") {
-		lanes[s.lane] = true
+		streams[s.streamIndex] = true
 	}
-	if diff := cmp.Diff(map[int]bool{0: true, 1: true, 2: true}, lanes); diff != "" {
-		t.Errorf("lanes (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[int]bool{0: true, 1: true, 2: true}, streams); diff != "" {
+		t.Errorf("streams (-want +got):\n%s", diff)
 	}
 	// Connections spread over them.
 	for range 3 {
@@ -740,7 +740,7 @@ func TestAgentServer_LanesLookLikeServers(t *testing.T) {
 	}
 	for _, s := range g.agents.sessionsOf("m") {
 		if s.open.Load() != 1 {
-			t.Errorf("lane %d has %d connections", s.lane, s.open.Load())
+			t.Errorf("stream %d has %d connections", s.streamIndex, s.open.Load())
 		}
 	}
 }

@@ -170,10 +170,10 @@ var _ = Describe("A gateway that speaks Konnectivity", Ordered, Label("matrix"),
 	})
 
 	It("ends the agent's tunnel within seconds when its credential is revoked", func(ctx SpecContext) {
-		way := func(ctx context.Context) (string, error) { return way(ctx, f.Members[0]) }
-		Eventually(way).WithContext(ctx).Should(Equal("konnectivity"))
+		tunnelPath := func(ctx context.Context) (string, error) { return tunnelPath(ctx, f.Members[0]) }
+		Eventually(tunnelPath).WithContext(ctx).Should(Equal("konnectivity"))
 		Expect(hub.CoreV1().Secrets(agentNamespace).Delete(ctx, clusterv1beta1.AgentCredentialSecret, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(way).WithContext(ctx).WithTimeout(15*time.Second).Should(BeEmpty(), "the tunnel was not ended")
+		Eventually(tunnelPath).WithContext(ctx).WithTimeout(15*time.Second).Should(BeEmpty(), "the tunnel was not ended")
 	})
 })
 

@@ -80,7 +80,7 @@ var _ = Describe("A gateway that loses its Lease", func() {
 		Expect(l.wrong).To(BeEmpty())
 		Expect(l.failures).To(BeEmpty())
 		Expect(f.Gateway.PID()).To(Equal(process), "the gateway stopped")
-		Expect(way(ctx, f.Members[0])).To(Equal("port"))
+		Expect(tunnelPath(ctx, f.Members[0])).To(Equal("port"))
 	})
 })
 

@@ -89,7 +89,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 			Expect(f.MoveAgentsPort()).To(Succeed())
 			remakeEach(ctx, l)
 			for _, m := range f.Members {
-				Eventually(way).WithContext(ctx).WithArguments(m).Should(Equal("port"))
+				Eventually(tunnelPath).WithContext(ctx).WithArguments(m).Should(Equal("port"))
 			}
 			goesOn(ctx, l)
 		})

@@ -57,15 +57,15 @@ func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	return started
 }
 
-// way returns the path in use that the agent reports: hub, port, konnectivity or nothing.
-func way(ctx context.Context, of *fleet.Member) (string, error) {
+// tunnelPath returns the path in use that the agent reports: hub, port, konnectivity or nothing.
+func tunnelPath(ctx context.Context, of *fleet.Member) (string, error) {
 	metrics, err := scrape(ctx, of.AgentMetrics())
 	if err != nil {
 		return "", err
 	}
-	for _, way := range []string{"hub", "port", "konnectivity"} {
-		if metrics[`fleetgate_agent_tunnel_connected{way="`+way+`"}`] == 1 {
-			return way, nil
+	for _, path := range []string{"hub", "port", "konnectivity"} {
+		if metrics[`fleetgate_agent_tunnel_connected{path="`+path+`"}`] == 1 {
+			return path, nil
 		}
 	}
 	return "", nil
@@ -83,12 +83,12 @@ func throughHub(f *fleet.Fleet) kubernetes.Interface {
 
 var _ = Describe("An agent that can reach the gateway's own port", Ordered, func() {
 	var running *fleet.Fleet
-	way := func(ctx context.Context) (string, error) { return way(ctx, running.Members[0]) }
+	tunnelPath := func(ctx context.Context) (string, error) { return tunnelPath(ctx, running.Members[0]) }
 
 	BeforeAll(func(ctx SpecContext) { running = start(ctx, fleet.Options{Members: []string{member}}) })
 
 	It("moves its tunnel there, and is reached through it", func(ctx SpecContext) {
-		Eventually(way).WithContext(ctx).Should(Equal("port"))
+		Eventually(tunnelPath).WithContext(ctx).Should(Equal("port"))
 		Eventually(func(ctx context.Context) error {
 			_, err := throughHub(running).CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
 			if apierrors.IsForbidden(err) {
@@ -100,9 +100,9 @@ var _ = Describe("An agent that can reach the gateway's own port", Ordered, func
 
 	It("reconnects after the gateway was killed", func(ctx SpecContext) {
 		Expect(running.Gateway.Kill()).To(Succeed())
-		Eventually(way).WithContext(ctx).Should(BeEmpty())
+		Eventually(tunnelPath).WithContext(ctx).Should(BeEmpty())
 		Expect(running.Gateway.Start(ctx)).To(Succeed())
-		Eventually(way).WithContext(ctx).Should(Equal("port"))
+		Eventually(tunnelPath).WithContext(ctx).Should(Equal("port"))
 	})
 
 	It("loses its tunnel within seconds when its credential is revoked", func(ctx SpecContext) {
@@ -110,6 +110,6 @@ var _ = Describe("An agent that can reach the gateway's own port", Ordered, func
 		Expect(err).NotTo(HaveOccurred())
 		Expect(hub.CoreV1().Secrets(clusterv1beta1.MemberNamespace(member)).
 			Delete(ctx, clusterv1beta1.AgentCredentialSecret, metav1.DeleteOptions{})).To(Succeed())
-		Eventually(way).WithContext(ctx).WithTimeout(15*time.Second).ShouldNot(Equal("port"), "the tunnel was not ended")
+		Eventually(tunnelPath).WithContext(ctx).WithTimeout(15*time.Second).ShouldNot(Equal("port"), "the tunnel was not ended")
 	})
 })
