@@ -34,7 +34,7 @@ func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
 	var asked atomic.Int64
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
 		c.Silent = silent
-		c.Answers = func(_ context.Context, name string) bool { asked.Add(1); return name != "m1" }
+		c.Responds = func(_ context.Context, name string) bool { asked.Add(1); return name != "m1" }
 	})
 	const sentence = `member "m1" does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked`
 	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
@@ -64,7 +64,7 @@ func TestProbe_WaitsForSlowReplyWhileAgentResponds(t *testing.T) {
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
 		c.Silent = errors.New("it is silent")
 		var once sync.Once
-		c.Answers = func(context.Context, string) bool { once.Do(asked.Done); return true }
+		c.Responds = func(context.Context, string) bool { once.Do(asked.Done); return true }
 	})
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil), http.StatusOK)
 }
@@ -79,7 +79,7 @@ func TestProbe_DoesNotAbortReplyThatHasBegun(t *testing.T) {
 	}))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
 		c.Silent = errors.New("it is silent")
-		c.Answers = func(context.Context, string) bool { return false }
+		c.Responds = func(context.Context, string) bool { return false }
 	})
 	time.AfterFunc(time.Second, func() { close(more) })
 	res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods/b/log", "jane", nil)
@@ -92,13 +92,13 @@ func TestProbe_DoesNotAbortReplyThatHasBegun(t *testing.T) {
 // deadConn is a connection in a tunnel that does not respond, of a member that has another tunnel.
 type deadConn struct{ net.Conn }
 
-func (deadConn) Answers(context.Context) bool { return false }
+func (deadConn) Responds(context.Context) bool { return false }
 
 func TestProbe_AsksTunnelOfTheConnection(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
 		c.Silent = errors.New("it is silent")
-		c.Answers = func(context.Context, string) bool { return true }
+		c.Responds = func(context.Context, string) bool { return true }
 		dialer := c.Dialer
 		c.Dialer = clustergateway.DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
 			conn, err := dialer.DialMember(ctx, member, target)

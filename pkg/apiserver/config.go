@@ -49,16 +49,16 @@ type Config struct {
 	// NotConnected is the error (errors.Is) that Dialer returns if no agent of the member is
 	// connected.
 	NotConnected error
-	// Answers probes a member's agent and is false if the agent did not respond. While it is false,
+	// Responds probes a member's agent and is false if the agent did not respond. While it is false,
 	// the Dialer's errors are Silent. If nil, agents are not probed.
-	Answers func(ctx context.Context, member string) bool
-	Silent  error
+	Responds func(ctx context.Context, member string) bool
+	Silent   error
 	// Expected is true if the agent of a disconnected member probably reconnects within seconds.
 	// Only then are clients asked to retry. If nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed returns when the member last got or lost a tunnel. Connections that were opened before
+	// LastSessionChange returns when the member last got or lost a tunnel. Connections that were opened before
 	// that time take no further requests. If nil, connections are used until they end.
-	Departed func(member string) time.Time
+	LastSessionChange func(member string) time.Time
 	// MemberServerName is the name in the certificates of the members' API servers, by default
 	// kubernetes.default.svc.
 	MemberServerName string

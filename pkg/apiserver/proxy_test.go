@@ -264,10 +264,10 @@ func TestProxy_LongDisconnectedMemberHasNoRetryAndPlainText(t *testing.T) {
 // A stopping gateway relayed a connection for another one. The other one used it for further
 // requests until it was cut in the middle of one.
 func TestProxy_ConnectionFromBeforeTunnelLossIsNotReused(t *testing.T) {
-	var departed atomic.Pointer[time.Time]
+	var lastSessionChange atomic.Pointer[time.Time]
 	g, m := oneMember(t, func(c *apiserver.Config) {
-		c.Departed = func(string) time.Time {
-			if at := departed.Load(); at != nil {
+		c.LastSessionChange = func(string) time.Time {
+			if at := lastSessionChange.Load(); at != nil {
 				return *at
 			}
 			return time.Time{}
@@ -281,7 +281,7 @@ func TestProxy_ConnectionFromBeforeTunnelLossIsNotReused(t *testing.T) {
 	ask()
 	before := m.dials.Load()
 	now := time.Now()
-	departed.Store(&now)
+	lastSessionChange.Store(&now)
 	ask()
 	if got := m.dials.Load(); got != before+1 {
 		t.Errorf("%d connections were made after a way was lost, want one", got-before)

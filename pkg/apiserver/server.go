@@ -96,8 +96,8 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	gateway, err := clustergateway.New(clustergateway.Config{
 		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
 		Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
-		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, Departed: c.config.Departed,
-		Answers: c.config.Answers, Silent: c.config.Silent,
+		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, LastSessionChange: c.config.LastSessionChange,
+		Responds: c.config.Responds, Silent: c.config.Silent,
 		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod, SlowReaders: c.config.SlowReaders,
 		AuthorizeMemberRequests: c.config.AuthorizeMemberRequests, Recorder: c.config.Recorder,

@@ -52,8 +52,8 @@ func (c *brokenMultiplexer) SendInfo([]byte)           {}
 func (c *brokenMultiplexer) Infos() <-chan []byte      { return nil }
 func (c *brokenMultiplexer) Streams() int              { return 0 }
 
-func (c *brokenMultiplexer) Answers(context.Context) bool { return true }
-func (c *brokenMultiplexer) Unresponsive() bool           { return false }
+func (c *brokenMultiplexer) Responds(context.Context) bool { return true }
+func (c *brokenMultiplexer) Unresponsive() bool            { return false }
 
 func (c *brokenMultiplexer) Done() <-chan struct{} { return c.done }
 func (c *brokenMultiplexer) Err() error            { return ErrSessionClosed }

@@ -19,8 +19,8 @@ const (
 	reconnectWithin = 10 * time.Second
 )
 
-// departures are the members whose sessions have changed recently: most of them were lost.
-type departures struct {
+// sessionChanges are the members whose sessions have changed recently: most of them were lost.
+type sessionChanges struct {
 	// began is when the gateway started: it does not know yet which members are disconnected.
 	began time.Time
 
@@ -36,19 +36,19 @@ type departures struct {
 // connected recently to this gateway or to one that this gateway knows, or this gateway itself has
 // just started. Callers should not wait for other members.
 func (r *Registry) Expected(member string) bool {
-	return r.departures.recent(member, time.Now())
+	return r.sessionChanges.recent(member, time.Now())
 }
 
-// Departed is when the sessions that lead to the member last changed: it got or lost one, here or at
+// LastSessionChange is when the sessions that lead to the member last changed: it got or lost one, here or at
 // another known gateway, or one did not respond to a probe. It is zero if that is no longer known; it
 // is known for at least as long as a lost session may live on for its streams. Older connections may
 // use a session that is about to end, or a slower one than new connections do.
-func (r *Registry) Departed(member string) time.Time {
-	return r.departures.last(member)
+func (r *Registry) LastSessionChange(member string) time.Time {
+	return r.sessionChanges.last(member)
 }
 
 // note records that the sessions of a member have changed.
-func (d *departures) note(member string, now time.Time) {
+func (d *sessionChanges) note(member string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if now.Sub(d.since) > expectedFor {
@@ -57,11 +57,11 @@ func (d *departures) note(member string, now time.Time) {
 	d.lost[member] = now
 }
 
-func (d *departures) recent(member string, now time.Time) bool {
+func (d *sessionChanges) recent(member string, now time.Time) bool {
 	return now.Sub(d.began) <= expectedFor || now.Sub(d.last(member)) <= reconnectWithin
 }
 
-func (d *departures) last(member string) time.Time {
+func (d *sessionChanges) last(member string) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if lost, known := d.lost[member]; known {

@@ -66,7 +66,7 @@ func TestExpected_WhenTheGatewayThatHeldMemberStops(t *testing.T) {
 
 func TestExpected_ForgetsMembersThatNeverReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &departures{}
+		d := &sessionChanges{}
 		for i := range 1000 {
 			d.note(strconv.Itoa(i), time.Now())
 			time.Sleep(time.Second)

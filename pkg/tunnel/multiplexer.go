@@ -39,9 +39,9 @@ type Multiplexer interface {
 	// message.
 	SendInfo(info []byte)
 	Infos() <-chan []byte
-	// Answers probes the peer and reports whether it responded. If it did not, Unresponsive is true until
+	// Responds probes the peer and reports whether it responded. If it did not, Unresponsive is true until
 	// anything arrives.
-	Answers(ctx context.Context) bool
+	Responds(ctx context.Context) bool
 	Unresponsive() bool
 	// Streams is the number of open streams.
 	Streams() int

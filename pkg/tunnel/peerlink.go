@@ -68,7 +68,7 @@ func (p *Peers) follow(mux *native.Multiplexer, announcements net.Conn, establis
 			return err
 		}
 		if known {
-			p.registry.departures.note(line[1:], time.Now())
+			p.registry.sessionChanges.note(line[1:], time.Now())
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (p *Peers) remove(name string) {
 	delete(p.links, name)
 	p.mu.Unlock()
 	for member := range gone.members { // not modified any more
-		p.registry.departures.note(member, time.Now())
+		p.registry.sessionChanges.note(member, time.Now())
 	}
 }
 
@@ -185,7 +185,7 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		if err == nil {
 			return &relayedConn{
 				Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target),
-				probe: probe{session: link.session, member: member, opened: time.Now(), departures: &r.departures},
+				probe: probe{session: link.session, member: member, opened: time.Now(), sessionChanges: &r.sessionChanges},
 			}, nil
 		}
 		if ctx.Err() != nil || isFinal(err) && !isRefusedAs(err, NotHere) {

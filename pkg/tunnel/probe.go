@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// Answers probes the member's agent in each of its sessions here. If there is none, it probes the
+// Responds probes the member's agent in each of its sessions here. If there is none, it probes the
 // gateways that have one. It is false if none responded within 1.5 s, or within four round trips if
 // those take longer. Until a session or a gateway responds, dials skip it; a caller that keeps using
 // an older connection waits. Streams continue if the peer recovers before its session is found to be
 // broken. The result is true for members that cannot be reached, for sessions of protocols without
 // probes, and for a session with so much queued data that the result would not be reliable.
-func (r *Registry) Answers(ctx context.Context, member string) bool {
+func (r *Registry) Responds(ctx context.Context, member string) bool {
 	var asking sync.WaitGroup
-	var unanswered atomic.Int64
-	asked := 0
+	var noResponse atomic.Int64
+	sessions := 0
 	for _, s := range r.paths(member) {
-		asked++
+		sessions++
 		if own, ok := s.(*nativeSession); ok {
 			asking.Go(func() {
-				if !own.Answers(ctx) {
-					unanswered.Add(1)
+				if !own.Responds(ctx) {
+					noResponse.Add(1)
 				}
 			})
 		}
 	}
 	asking.Wait()
-	if asked == 0 || int(unanswered.Load()) < asked {
+	if sessions == 0 || int(noResponse.Load()) < sessions {
 		return true
 	}
 	// Older connections must not take further requests.
-	r.departures.note(member, time.Now())
+	r.sessionChanges.note(member, time.Now())
 	return false
 }
 
@@ -67,21 +67,21 @@ func (s *session) isUnresponsive() bool {
 // say nothing about that.
 type probe struct {
 	// session is nil if its protocol has no probes.
-	session    *nativeSession
-	member     string
-	opened     time.Time
-	departures *departures
+	session        *nativeSession
+	member         string
+	opened         time.Time
+	sessionChanges *sessionChanges
 }
 
-// Answers is [Registry.Answers] for the session that carries this connection: the agent's, or the
+// Responds is [Registry.Answers] for the session that carries this connection: the agent's, or the
 // link to the gateway that has the agent's.
-func (p probe) Answers(ctx context.Context) bool {
-	if p.session == nil || p.session.Answers(ctx) {
+func (p probe) Responds(ctx context.Context) bool {
+	if p.session == nil || p.session.Responds(ctx) {
 		return true
 	}
 	// Once is enough: no new connection uses an unresponsive session.
-	if !p.departures.last(p.member).After(p.opened) {
-		p.departures.note(p.member, time.Now())
+	if !p.sessionChanges.last(p.member).After(p.opened) {
+		p.sessionChanges.note(p.member, time.Now())
 	}
 	return false
 }

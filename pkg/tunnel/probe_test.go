@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
 )
 
-func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
+func TestResponds_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	link := joinOver(t, r, map[string]tunnel.Target{"a": says("here"), "echo": echo})
 	before, err := r.DialMember(t.Context(), "one", "echo")
@@ -22,8 +22,8 @@ func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	}
 	defer before.Close()
 	link.Cut()
-	eventually(t, func() bool { return !r.Answers(t.Context(), "one") })
-	if r.Departed("one").IsZero() {
+	eventually(t, func() bool { return !r.Responds(t.Context(), "one") })
+	if r.LastSessionChange("one").IsZero() {
 		t.Error("connections of the previous session are still used")
 	}
 	if !r.Connected("one") {
@@ -49,14 +49,14 @@ func TestAnswers_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	}
 }
 
-func TestAnswers_DialSkipsUnresponsiveAgent(t *testing.T) {
+func TestResponds_DialSkipsUnresponsiveAgent(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("well")})
 	link := joinOver(t, r, map[string]tunnel.Target{"a": says("still"), "echo": echo})
 	eventually(t, func() bool { return hear(t, r, "one", "a") == "still" })
 	link.Cut()
 	for range 2 {
-		if !r.Answers(t.Context(), "one") {
+		if !r.Responds(t.Context(), "one") {
 			t.Error("a member counts as silent although one of its two agents responds")
 		}
 	}
@@ -65,16 +65,16 @@ func TestAnswers_DialSkipsUnresponsiveAgent(t *testing.T) {
 	}
 }
 
-func TestAnswers_TrueForMemberWithoutSession(t *testing.T) {
+func TestResponds_TrueForMemberWithoutSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
-	if !r.Answers(t.Context(), "nobody") || !r.Departed("nobody").IsZero() {
+	if !r.Responds(t.Context(), "nobody") || !r.LastSessionChange("nobody").IsZero() {
 		t.Error("it counts as unresponsive")
 	}
 }
 
 // A request waits on a connection in one session. That another session of the member responds does
 // not help it.
-func TestAnswers_OfConnectionIsThatOfItsSession(t *testing.T) {
+func TestResponds_OfConnectionIsThatOfItsSession(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	tunneltest.Join(t, r, "one", map[string]tunnel.Target{"a": says("first")})
 	second := joinOver(t, r, map[string]tunnel.Target{"a": says("second")})
@@ -84,38 +84,38 @@ func TestAnswers_OfConnectionIsThatOfItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer before.Close()
-	joined := r.Departed("one")
+	joined := r.LastSessionChange("one")
 	second.Cut()
-	eventually(t, func() bool { return !answers(t, before) })
-	if !r.Departed("one").After(joined) {
+	eventually(t, func() bool { return !responds(t, before) })
+	if !r.LastSessionChange("one").After(joined) {
 		t.Error("requests still use connections of the silent session")
 	}
-	if !r.Answers(t.Context(), "one") {
+	if !r.Responds(t.Context(), "one") {
 		t.Error("the member counts as silent although one of its sessions responds")
 	}
 }
 
-func answers(t *testing.T, conn net.Conn) bool {
+func responds(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	return conn.(interface {
-		Answers(ctx context.Context) bool
-	}).Answers(t.Context())
+		Responds(ctx context.Context) bool
+	}).Responds(t.Context())
 }
 
-func TestDeparted_AfterNewSession(t *testing.T) {
+func TestLastSessionChange_AfterNewSession(t *testing.T) {
 	ca := newAuthority(t)
 	one, _ := startReplica(t, "gateway-1", ca)
 	two, _ := startReplica(t, "gateway-2", ca)
 	one.addresses <- serving(two.address)
 	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"a": says("slow")})
 	tunneltest.Eventually(t, "the member can be reached from the first gateway", func() bool { return one.Reachable("member") })
-	here, relayed := two.Departed("member"), one.Departed("member")
+	here, relayed := two.LastSessionChange("member"), one.LastSessionChange("member")
 	tunneltest.Join(t, two.Registry, "member", map[string]tunnel.Target{"a": says("fast")})
-	tunneltest.Eventually(t, "the gateway uses new connections", func() bool { return two.Departed("member").After(here) })
+	tunneltest.Eventually(t, "the gateway uses new connections", func() bool { return two.LastSessionChange("member").After(here) })
 	if got := hear(t, two.Registry, "member", "a"); got != "fast" {
 		t.Errorf("new requests use the %s session", got)
 	}
-	tunneltest.Eventually(t, "so does the gateway that forwards to it", func() bool { return one.Departed("member").After(relayed) })
+	tunneltest.Eventually(t, "so does the gateway that forwards to it", func() bool { return one.LastSessionChange("member").After(relayed) })
 }
 
 func TestDialEagerly_FailsIfAgentDoesNotRespond(t *testing.T) {

@@ -65,8 +65,8 @@ type Registry struct {
 	metrics        *metrics
 	newMultiplexer multiplexerFunc
 	// unread counts the unread data of the streams of all sessions and links.
-	unread     *budget.Budget
-	departures departures
+	unread         *budget.Budget
+	sessionChanges sessionChanges
 
 	// mu guards the following fields. It is never held while dialing or closing.
 	mu sync.RWMutex
@@ -98,7 +98,7 @@ func NewRegistry(o Options) (*Registry, error) {
 		unread:         unread,
 		members:        map[string][]*session{},
 
-		departures: departures{began: time.Now()},
+		sessionChanges: sessionChanges{began: time.Now()},
 	}, nil
 }
 
@@ -152,7 +152,7 @@ func (r *Registry) ServeSession(ctx context.Context, member string, s Session) e
 
 func (r *Registry) serveSession(ctx context.Context, member string, inner Session, c Credential) error {
 	defer inner.Close()
-	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member), departures: &r.departures}
+	s := &session{Session: inner, member: member, max: int64(r.options.MaxStreamsPerSession), meter: r.metrics.of(member), sessionChanges: &r.sessionChanges}
 	if err := r.add(s); err != nil {
 		return err
 	}
@@ -225,16 +225,16 @@ func (r *Registry) add(s *session) error {
 }
 
 // SessionsChanged makes callers open new connections to the member, here and at other gateways; see
-// [Registry.Departed]. Connections that they keep open would stay in the session that a new one
+// [Registry.LastSessionChange]. Connections that they keep open would stay in the session that a new one
 // replaces. Sessions that combine several streams of an agent call it themselves.
 func (r *Registry) SessionsChanged(member string) {
-	r.departures.note(member, time.Now())
+	r.sessionChanges.note(member, time.Now())
 	r.listeners.repeat(member, r.Connected)
 }
 
 // retire takes a session out of use; its streams continue.
 func (r *Registry) retire(s *session) {
-	r.departures.note(s.member, time.Now())
+	r.sessionChanges.note(s.member, time.Now())
 	r.mu.Lock()
 	s.retired = true
 	r.mu.Unlock()
@@ -242,7 +242,7 @@ func (r *Registry) retire(s *session) {
 }
 
 func (r *Registry) remove(s *session) {
-	r.departures.note(s.member, time.Now())
+	r.sessionChanges.note(s.member, time.Now())
 	r.mu.Lock()
 	rest := slices.DeleteFunc(slices.Clone(r.members[s.member]), func(other *session) bool { return other == s })
 	if len(rest) == 0 {

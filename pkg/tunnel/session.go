@@ -91,7 +91,7 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 // is not enough: data that was in flight counts as a response.
 func (s *nativeSession) becomesUnresponsive(ctx context.Context) bool {
 	for ctx.Err() == nil && !isDone(s.Multiplexer) {
-		if !s.Answers(ctx) {
+		if !s.Responds(ctx) {
 			return true
 		}
 	}
@@ -142,9 +142,9 @@ type session struct {
 	member string
 	max    int64
 	meter  *meter
-	// departures are the registry's.
-	departures *departures
-	open       atomic.Int64
+	// sessionChanges are the registry's.
+	sessionChanges *sessionChanges
+	open           atomic.Int64
 	// retired is set when the agent wants no more streams. The registry's lock guards it.
 	retired bool
 }
@@ -167,7 +167,7 @@ func (s *session) dial(ctx context.Context, target string, eager bool) (net.Conn
 	}
 	return &memberConn{
 		Conn: stream, session: s, remote: addr(s.member + "/" + target),
-		probe: probe{session: own, member: s.member, opened: opened, departures: s.departures},
+		probe: probe{session: own, member: s.member, opened: opened, sessionChanges: s.sessionChanges},
 	}, nil
 }
 

@@ -90,12 +90,12 @@ type actions struct {
 	serverName string
 	// send sends a request to the member with the gateway's token.
 	send func(out *http.Request, upgrade bool) (*http.Response, error)
-	// answers caches, by identity and action, whether the action is allowed.
-	answers *answers[bool]
+	// results caches, by identity and action, whether the action is allowed.
+	results *resultCache[bool]
 }
 
 func newActions(serverName string, send func(*http.Request, bool) (*http.Response, error)) *actions {
-	return &actions{serverName: serverName, send: send, answers: newAnswers[bool](actionsPerMember)}
+	return &actions{serverName: serverName, send: send, results: newResultCache[bool](actionsPerMember)}
 }
 
 // allowed is true if the identity may do that on the member. An empty identity is the gateway's own
@@ -115,7 +115,7 @@ func (a *actions) within(ctx context.Context, as Impersonation, what action, age
 		return false, fmt.Errorf("describing what is done: %w", err)
 	}
 	keep := func(bool) time.Duration { return age }
-	return a.answers.within(ctx, as.key()+key, age, keep, func(ctx context.Context) (bool, error) {
+	return a.results.within(ctx, as.key()+key, age, keep, func(ctx context.Context) (bool, error) {
 		allowed, err := a.ask(ctx, as, what)
 		if err != nil {
 			return false, fmt.Errorf("asking the member's API server: %w", err)

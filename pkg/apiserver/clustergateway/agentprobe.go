@@ -17,22 +17,22 @@ import (
 // probed. A live agent answers a probe at once, however long the reply takes.
 const patience = 500 * time.Millisecond
 
-// askedAgain is the interval of probes while the reply has not begun.
-const askedAgain = 5 * time.Second
+// probeInterval is the interval of probes while the reply has not begun.
+const probeInterval = 5 * time.Second
 
 // agentProbe aborts requests whose member's agent does not respond. The tunnel itself needs half a
 // minute to notice that.
 type agentProbe struct {
 	member string
-	// answers is Config.Answers, silent Config.Silent.
-	answers func(ctx context.Context, member string) bool
-	silent  error
+	// responds is Config.Responds, silent Config.Silent.
+	responds func(ctx context.Context, member string) bool
+	silent   error
 }
 
 // roundTrip wraps a transport's RoundTrip. It fails with an error that Is Config.Silent if the
 // agent does not respond to a probe before the reply begins. A reply that has begun is not aborted.
 func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
-	if v.answers == nil {
+	if v.responds == nil {
 		return transport.RoundTrip(out)
 	}
 	var decided atomic.Bool // Whichever comes first: the reply begins, or the request is aborted.
@@ -41,9 +41,9 @@ func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*
 	done := make(chan struct{})
 	defer close(done)
 	asking := time.AfterFunc(patience, func() {
-		for used.answers(ctx, v) {
+		for used.responds(ctx, v) {
 			select {
-			case <-time.After(askedAgain):
+			case <-time.After(probeInterval):
 			case <-done:
 				return
 			}
@@ -71,7 +71,7 @@ type usedConn struct{ conn atomic.Pointer[prober] }
 
 // prober is a connection in a tunnel that can probe its own tunnel.
 type prober interface {
-	Answers(ctx context.Context) bool
+	Responds(ctx context.Context) bool
 }
 
 func (u *usedConn) trace(ctx context.Context) context.Context {
@@ -89,11 +89,11 @@ func (u *usedConn) trace(ctx context.Context) context.Context {
 	}})
 }
 
-// answers probes the tunnel of the connection. That another tunnel of the member works does not help
+// responds probes the tunnel of the connection. That another tunnel of the member works does not help
 // this request. Before there is a connection, it probes the member.
-func (u *usedConn) answers(ctx context.Context, v agentProbe) bool {
+func (u *usedConn) responds(ctx context.Context, v agentProbe) bool {
 	if p := u.conn.Load(); p != nil {
-		return (*p).Answers(ctx)
+		return (*p).Responds(ctx)
 	}
-	return v.answers(ctx, v.member)
+	return v.responds(ctx, v.member)
 }

@@ -67,10 +67,10 @@ func outerVerb(method string) string {
 	return "get"
 }
 
-// Way returns what the hub is asked before a caller reaches a member through a view. The verb is
-// always that of reading, even if the method is POST, as for a question about the caller's own
-// permissions. An empty member means all members.
-func Way(of authorizer.Attributes, member string) authorizer.AttributesRecord {
+// ProxyAttributes returns the access that the hub authorizes before a caller reaches a member through
+// a view. The verb is always that of reading, even if the method is POST, as for a review of the
+// caller's own permissions. An empty member means all members.
+func ProxyAttributes(of authorizer.Attributes, member string) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		User: of.GetUser(), Verb: "get", Name: member, ResourceRequest: true,
 		APIGroup: gatewayv1alpha1.GroupName, APIVersion: gatewayv1alpha1.GroupVersion.Version,

@@ -31,9 +31,9 @@ type grants struct {
 	member     string
 	transport  *http.Transport
 	agentProbe agentProbe
-	// answers maps Impersonation.key to a refusal, empty if it was granted. A broken connection
+	// results maps Impersonation.key to a refusal, empty if it was granted. A broken connection
 	// clears it.
-	answers *answers[string]
+	results *resultCache[string]
 }
 
 // grantRequest is the body of POST /v1/impersonations.
@@ -43,7 +43,7 @@ type grantRequest struct {
 }
 
 func newGrants(member string, dialer Dialer, watch agentProbe) *grants {
-	g := &grants{member: member, agentProbe: watch, answers: newAnswers[string](grantsPerMember)}
+	g := &grants{member: member, agentProbe: watch, results: newResultCache[string](grantsPerMember)}
 	g.transport = &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, dialTimeout)
@@ -52,7 +52,7 @@ func newGrants(member string, dialer Dialer, watch agentProbe) *grants {
 			if err != nil {
 				return nil, err
 			}
-			return &watchedConn{Conn: conn, closed: g.answers.forget}, nil
+			return &watchedConn{Conn: conn, closed: g.results.forget}, nil
 		},
 		MaxConnsPerHost:        2,
 		MaxIdleConnsPerHost:    2,
@@ -72,7 +72,7 @@ func (g *grants) ensure(ctx context.Context, as Impersonation) (refusal string, 
 
 // within is ensure with an answer that is not older than age.
 func (g *grants) within(ctx context.Context, as Impersonation, age time.Duration) (refusal string, err error) {
-	return g.answers.within(ctx, as.key(), age, grantKept, func(ctx context.Context) (string, error) {
+	return g.results.within(ctx, as.key(), age, grantKept, func(ctx context.Context) (string, error) {
 		refusal, err := g.ask(ctx, as)
 		if err != nil {
 			return "", fmt.Errorf("asking the agent of member %q: %w", g.member, err)
@@ -109,10 +109,10 @@ func (g *grants) ask(ctx context.Context, as Impersonation) (string, error) {
 		return "", err
 	}
 	defer func() { _ = res.Body.Close() }()
-	return readAnswer(res)
+	return readResult(res)
 }
 
-func readAnswer(res *http.Response) (string, error) {
+func readResult(res *http.Response) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(res.Body, 8<<10))
 	switch {
 	case err != nil:

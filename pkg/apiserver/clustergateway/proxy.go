@@ -62,19 +62,19 @@ type Config struct {
 
 	// NotConnected is the Dialer's error if no agent of the member is connected.
 	NotConnected error
-	// Answers probes a member's agent and is false if the agent did not respond. A request without
+	// Responds probes a member's agent and is false if the agent did not respond. A request without
 	// a reply is then aborted with an error that Is Silent. Dials return the same error while the
 	// agent does not respond. If nil, agents are not probed.
-	Answers func(ctx context.Context, member string) bool
-	Silent  error
+	Responds func(ctx context.Context, member string) bool
+	Silent   error
 	// Connected is true if a dial to the member can succeed. If nil, that is unknown.
 	Connected func(member string) bool
 	// Expected is true if the agent of a disconnected member probably reconnects within seconds. If
 	// nil, every agent is expected to reconnect.
 	Expected func(member string) bool
-	// Departed returns when the member last got or lost a tunnel. Connections that were opened before
+	// LastSessionChange returns when the member last got or lost a tunnel. Connections that were opened before
 	// that time take no further requests. If nil, connections are used until they end.
-	Departed func(member string) time.Time
+	LastSessionChange func(member string) time.Time
 	// MaxInFlight limits short requests in flight for one member, by default DefaultMaxInFlight.
 	MaxInFlight int
 	// MaxInFlightPerUser limits short requests in flight of one caller, by default
@@ -158,16 +158,16 @@ func New(c Config) (*Handler, error) {
 	if h.serverName == "" {
 		h.serverName = MemberServerName
 	}
-	departed := c.Departed
-	if departed == nil {
-		departed = func(string) time.Time { return time.Time{} }
+	lastSessionChange := c.LastSessionChange
+	if lastSessionChange == nil {
+		lastSessionChange = func(string) time.Time { return time.Time{} }
 	}
 	readers := newSlowReaders(c.SlowReaders, metrics)
 	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route {
-		watch := agentProbe{member: member, answers: c.Answers, silent: c.Silent}
+		watch := agentProbe{member: member, responds: c.Responds, silent: c.Silent}
 		made := &route{
 			member: member, credentials: c.Credentials, dialer: h.spans.ofDials(c.Dialer), readers: readers,
-			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), agentProbe: watch, departed: departed,
+			serverName: h.serverName, grants: newGrants(member, c.Dialer, watch), agentProbe: watch, lastSessionChange: lastSessionChange,
 		}
 		made.actions = newActions(h.serverName, made.send)
 		return made

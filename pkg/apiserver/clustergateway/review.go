@@ -70,7 +70,7 @@ type question struct {
 // questions returns the question for the hub and the agent, which most requests of a caller share,
 // and the one for the member's API server.
 func (r *reviews) questions(of rights) ([]question, error) {
-	way, err := of.key()
+	access, err := of.key()
 	if err != nil {
 		return nil, fmt.Errorf("describing who asks for what: %w", err)
 	}
@@ -79,7 +79,7 @@ func (r *reviews) questions(of rights) ([]question, error) {
 		return nil, fmt.Errorf("describing what is done on the member: %w", err)
 	}
 	return []question{
-		{key: "way " + way, closes: true, ask: func(ctx context.Context) (error, error) { return r.askWay(ctx, of) }},
+		{key: "proxy " + access, closes: true, ask: func(ctx context.Context) (error, error) { return r.reviewProxy(ctx, of) }},
 		{key: "action " + of.route.member + " " + of.as.key() + action, ask: func(ctx context.Context) (error, error) { return r.askMember(ctx, of) }},
 	}, nil
 }
@@ -225,8 +225,8 @@ func (r *reviews) ask(ctx context.Context, q question) (lost, unknown error) {
 	return q.ask(ctx)
 }
 
-// askWay returns which permission on the hub, or which grant of the agent, was lost.
-func (r *reviews) askWay(ctx context.Context, rights rights) (lost, unknown error) {
+// reviewProxy returns which permission on the hub, or which grant of the agent, was lost.
+func (r *reviews) reviewProxy(ctx context.Context, rights rights) (lost, unknown error) {
 	var failed []error
 	for _, attributes := range rights.asked {
 		decision, err := r.decide(ctx, attributes, rights.fanned)

@@ -86,8 +86,8 @@ type route struct {
 	actions     *actions
 	agentProbe  agentProbe
 	readers     *slowReaders
-	// departed is Config.Departed.
-	departed func(member string) time.Time
+	// lastSessionChange is Config.LastSessionChange.
+	lastSessionChange func(member string) time.Time
 
 	current atomic.Pointer[pool]
 	// mu makes sure that only one new pool is created.
@@ -109,8 +109,8 @@ type pool struct {
 // connections may use a tunnel that is about to end, and would lose requests with it, or a slower
 // one than new connections do. Requests in flight stay on their connections.
 func (l *route) poolFor(ca []byte) (*pool, error) {
-	departed := l.departed(l.member)
-	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !departed.After(p.made) }
+	lastSessionChange := l.lastSessionChange(l.member)
+	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !lastSessionChange.After(p.made) }
 	if p := l.current.Load(); fits(p) {
 		return p, nil
 	}

@@ -21,7 +21,7 @@ const questions = 32
 // reachable returns the members that the caller may reach. It asks first for all names at once, and
 // the reviewer for each name only if that is refused. A caller does not learn that the others exist.
 func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalAuthorizer, caller authorizer.Attributes, members []string) ([]string, error) {
-	all, err := allowed(ctx, first, clustergateway.Way(caller, ""))
+	all, err := allowed(ctx, first, clustergateway.ProxyAttributes(caller, ""))
 	if err != nil || all {
 		return members, err
 	}
@@ -31,7 +31,7 @@ func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalA
 	for i, member := range members {
 		group.Go(func() error {
 			var err error
-			may[i], err = allowed(ctx, h.reviewer, clustergateway.Way(caller, member))
+			may[i], err = allowed(ctx, h.reviewer, clustergateway.ProxyAttributes(caller, member))
 			return err
 		})
 	}

@@ -448,9 +448,9 @@ func TestAgentServer_NewStreamGetsNewRequests(t *testing.T) {
 	g := startGateway(t, gatewayOptions{})
 	g.upstream(t, "m")
 	g.awaitMember(t, "m")
-	joined := g.registry.Departed("m")
+	joined := g.registry.LastSessionChange("m")
 	g.upstream(t, "m")
-	eventually(t, "older connections take no more requests", func() bool { return g.registry.Departed("m").After(joined) })
+	eventually(t, "older connections take no more requests", func() bool { return g.registry.LastSessionChange("m").After(joined) })
 }
 
 // Reviews of all agents would ask the hub about each token and list all members every ten seconds.

@@ -37,27 +37,27 @@ func standing(t *testing.T) (gateway *Multiplexer, agent *still) {
 	return gateway, agent
 }
 
-func TestAnswers_FalseForPausedPeerAndSessionContinues(t *testing.T) {
+func TestResponds_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 	gateway, agent := standing(t)
-	if !gateway.Answers(t.Context()) || gateway.Unresponsive() {
+	if !gateway.Responds(t.Context()) || gateway.Unresponsive() {
 		t.Fatal("a peer that answers is doubted")
 	}
 	agent.mu.Lock()
 	var asking sync.WaitGroup
 	for range 100 { // More than a peer would answer in a second, if each sent a probe of its own.
 		asking.Go(func() {
-			gateway.Answers(t.Context())
+			gateway.Responds(t.Context())
 		})
 	}
 	asking.Wait()
 	// On a very busy machine this side checks too late and trusts the peer, until the next probe.
-	eventually(t, func() bool { return !gateway.Answers(t.Context()) }, "a peer that stands still is not doubted")
+	eventually(t, func() bool { return !gateway.Responds(t.Context()) }, "a peer that stands still is not doubted")
 	if !gateway.Unresponsive() || gateway.Err() != nil {
 		t.Fatalf("silent: %t, and the session has ended: %v", gateway.Unresponsive(), gateway.Err())
 	}
 	agent.mu.Unlock()
 	eventually(t, func() bool { return !gateway.Unresponsive() }, "a peer that responds again still counts as silent")
-	if !gateway.Answers(t.Context()) || gateway.Err() != nil {
+	if !gateway.Responds(t.Context()) || gateway.Err() != nil {
 		t.Errorf("the peer responds again but counts as silent, or the session has ended: %v", gateway.Err())
 	}
 }
@@ -70,13 +70,13 @@ func deaf(t *testing.T) *Multiplexer {
 	return New(local, Gateway, Options{})
 }
 
-func TestAnswers_FalseAfterTimeoutAndThenAtOnce(t *testing.T) {
+func TestResponds_FalseAfterTimeoutAndThenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deaf(t)
 		defer c.Close()
-		for _, want := range []time.Duration{answerWithin, 0} {
+		for _, want := range []time.Duration{responseTimeout, 0} {
 			began := time.Now()
-			if c.Answers(t.Context()) {
+			if c.Responds(t.Context()) {
 				t.Error("it is not doubted")
 			}
 			if took := time.Since(began); took != want {
@@ -86,23 +86,23 @@ func TestAnswers_FalseAfterTimeoutAndThenAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnswers_TrueWhenUncertain(t *testing.T) {
+func TestResponds_TrueWhenUncertain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, asks := range map[string]func(*Multiplexer) bool{
 			"who asks has gone": func(c *Multiplexer) bool {
-				ctx, cancel := context.WithTimeout(t.Context(), answerWithin/2)
+				ctx, cancel := context.WithTimeout(t.Context(), responseTimeout/2)
 				defer cancel()
-				return c.Answers(ctx)
+				return c.Responds(ctx)
 			},
 			"much is on its way": func(c *Multiplexer) bool {
 				c.wire.sent.Add(probeBacklog + 1)
-				return c.Answers(t.Context())
+				return c.Responds(t.Context())
 			},
 			"the way is long": func(c *Multiplexer) bool {
-				c.shortestTrip.Store(int64(answerWithin))
-				ctx, cancel := context.WithTimeout(t.Context(), tripsWithin*answerWithin-1)
+				c.shortestTrip.Store(int64(responseTimeout))
+				ctx, cancel := context.WithTimeout(t.Context(), tripsWithin*responseTimeout-1)
 				defer cancel()
-				return c.Answers(ctx)
+				return c.Responds(ctx)
 			},
 		} {
 			c := deaf(t)
@@ -114,12 +114,12 @@ func TestAnswers_TrueWhenUncertain(t *testing.T) {
 	})
 }
 
-func TestAnswers_EndsWithTheSession(t *testing.T) {
+func TestResponds_EndsWithTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := deaf(t)
 		time.AfterFunc(time.Millisecond, func() { _ = c.Close() })
 		began := time.Now()
-		c.Answers(t.Context())
+		c.Responds(t.Context())
 		if took := time.Since(began); took != time.Millisecond {
 			t.Errorf("who asked waited %v for a session that ended after 1 ms", took)
 		}
