@@ -22,19 +22,19 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
-// authors asks the hub about the user who writes the object under review.
+// authors reviews the access of the user who writes the object under review.
 type authors struct{ reviews client.Writer }
 
-// asker asks about the user of the request that the context is of.
+// asker returns an Asker for the user of the admission request in the context.
 func (a authors) asker(ctx context.Context) (*author.Asker, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("finding out who writes: %w", err)
+		return nil, fmt.Errorf("determining the author: %w", err)
 	}
 	return author.NewAsker(request.UserInfo, a.reviews), nil
 }
 
-// refused returns an error for each question to which the answer is no.
+// refused returns an error for each access that the hub denies.
 func (a authors) refused(ctx context.Context, what string, questions []author.Question) (field.ErrorList, error) {
 	asker, err := a.asker(ctx)
 	if err != nil {
@@ -43,8 +43,8 @@ func (a authors) refused(ctx context.Context, what string, questions []author.Qu
 	return asker.Refused(ctx, what, questions)
 }
 
-// resourcesOf asks the hub's own discovery. A kind that the hub serves in another
-// version only is still that kind: a member may serve both.
+// resourcesOf uses the hub's discovery. A kind that the hub serves only in another version
+// is the same kind: a member may serve both.
 func resourcesOf(mapper meta.RESTMapper) author.Resources {
 	return func(kind schema.GroupVersionKind) (author.Resource, bool, error) {
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -61,21 +61,21 @@ func resourcesOf(mapper meta.RESTMapper) author.Resources {
 	}
 }
 
-// kindsAge is how long the kinds of the hub are taken for what they were: a kind that
-// came since is not asked about, and withheld until the question is asked again.
+// kindsAge is how long the kinds of the hub are cached. A newer kind is not reviewed, and is
+// withheld until the next review.
 const kindsAge = 5 * time.Second
 
 // page is how many objects are listed at a time.
 const page = 500
 
-// contents looks into namespaces of the hub, live.
+// contents reads namespaces of the hub, live.
 type contents struct {
 	kinds *selection.Kinds
 	live  client.Reader
 
-	// mu guards asked, when the hub was last asked for its kinds.
-	mu    sync.Mutex
-	asked time.Time
+	// mu guards discovered, the time of the last discovery of the hub's kinds.
+	mu         sync.Mutex
+	discovered time.Time
 }
 
 func newContents(kinds discovery.DiscoveryInterface, live client.Reader) *contents {
@@ -85,9 +85,9 @@ func newContents(kinds discovery.DiscoveryInterface, live client.Reader) *conten
 // Kinds are those that a namespace carries with it.
 func (c *contents) Kinds() ([]selection.Kind, error) {
 	c.mu.Lock()
-	if now := time.Now(); now.Sub(c.asked) > kindsAge {
+	if now := time.Now(); now.Sub(c.discovered) > kindsAge {
 		c.kinds.Invalidate()
-		c.asked = now
+		c.discovered = now
 	}
 	c.mu.Unlock()
 	return c.kinds.Contents()

@@ -43,10 +43,10 @@ func post(b *testing.B, handler http.Handler, body []byte) {
 				b.Error(err)
 				return
 			}
-			answer := admissionv1.AdmissionReview{}
-			err = json.NewDecoder(response.Body).Decode(&answer)
-			if err != nil || answer.Response == nil || !answer.Response.Allowed {
-				b.Errorf("not allowed: %v: %v", err, answer.Response)
+			got := admissionv1.AdmissionReview{}
+			err = json.NewDecoder(response.Body).Decode(&got)
+			if err != nil || got.Response == nil || !got.Response.Allowed {
+				b.Errorf("not allowed: %v: %v", err, got.Response)
 			}
 			_ = response.Body.Close()
 		}
@@ -56,11 +56,11 @@ func post(b *testing.B, handler http.Handler, body []byte) {
 
 func decodeAndAllow(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
-	var asked admissionv1.AdmissionReview
+	var received admissionv1.AdmissionReview
 	var placement placementv1beta1.ClusterResourcePlacement
-	if err != nil || json.Unmarshal(body, &asked) != nil || json.Unmarshal(asked.Request.Object.Raw, &placement) != nil {
+	if err != nil || json.Unmarshal(body, &received) != nil || json.Unmarshal(received.Request.Object.Raw, &placement) != nil {
 		http.Error(w, "unreadable", http.StatusBadRequest)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: asked.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: asked.Request.UID, Allowed: true}})
+	_ = json.NewEncoder(w).Encode(admissionv1.AdmissionReview{TypeMeta: received.TypeMeta, Response: &admissionv1.AdmissionResponse{UID: received.Request.UID, Allowed: true}})
 }

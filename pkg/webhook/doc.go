@@ -8,8 +8,8 @@
 // What an object can be checked against by itself is in the schema of its
 // CustomResourceDefinition. What must hold while the gateway is down, and needs no
 // other object, is in ValidatingAdmissionPolicies: the files of pkg/webhook/policies.
-// The rest is asked of Handlers. Whether somebody may have delivered what they write is
-// pkg/webhook/author's question; answers.go keeps the answer on placements.
+// Handlers check the rest. Package pkg/webhook/author authorizes the authors of deliveries, and
+// authorbounds.go stores the result on placements.
 //
 // A refusal of a handler is 422 Invalid with a cause for each wrong field, never only
 // the first. Nobody is exempt from rules by the groups that they are in: see

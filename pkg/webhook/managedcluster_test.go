@@ -25,14 +25,14 @@ func TestAClusterWithAQuantityOfABillionDigitsIsCompletedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	handlers := ClusterHandlers(Hub{Scheme: scheme}, clock.RealClock{})
-	code, answer := ask(t, handlers, pathMutateCluster, review(`{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedCluster",
+	code, got := ask(t, handlers, pathMutateCluster, review(`{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedCluster",
 		"metadata":{"name":"c"},"spec":{"taints":[{"key":"k","effect":"NoSelect"}]},"status":{"capacity":{"cpu":"1e-99999999"}}}`))
-	if code != http.StatusOK || answer == nil || !answer.Response.Allowed {
-		t.Fatalf("%d, %+v", code, answer)
+	if code != http.StatusOK || got == nil || !got.Response.Allowed {
+		t.Fatalf("%d, %+v", code, got)
 	}
 	for _, want := range []string{"/spec/taints/0/timeAdded", "leaseDurationSeconds", clusterv1.ResourceCleanupFinalizer, clusterv1.GarbageFinalizer, clusterv1.ClusterSetLabel[strings.LastIndex(clusterv1.ClusterSetLabel, "/")+1:]} {
-		if !strings.Contains(string(answer.Response.Patch), want) {
-			t.Errorf("the patch is %s, without %s", answer.Response.Patch, want)
+		if !strings.Contains(string(got.Response.Patch), want) {
+			t.Errorf("the patch is %s, without %s", got.Response.Patch, want)
 		}
 	}
 }

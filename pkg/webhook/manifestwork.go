@@ -67,8 +67,8 @@ func (v worksValidator) ValidateCreate(ctx context.Context, work *workv1.Manifes
 	return nil, v.refuse(ctx, nil, work)
 }
 
-// ValidateUpdate returns 400 with the first error of an update. Whoever leaves the executor
-// as it was is not asked about it.
+// ValidateUpdate returns 400 with the first error of an update. An unchanged executor is not
+// authorized again.
 func (v worksValidator) ValidateUpdate(ctx context.Context, older, newer *workv1.ManifestWork) (admission.Warnings, error) {
 	if newer.DeletionTimestamp != nil {
 		return nil, nil
@@ -120,9 +120,9 @@ func executing(namespace string, account *workv1.ManifestWorkSubjectServiceAccou
 }
 
 // WorkConfigurations returns the webhook configurations for ManifestWorks and their sets.
-// Only what changes a spec is looked at: agents write finalizers also while no gateway
-// answers. What the gateway makes of a set it has looked at before. Whoever may bypass a
-// configuration, by its name, does so with the annotation.
+// Only changes of a spec are reviewed: agents write finalizers also while no gateway responds. The
+// gateway reviewed a set before it creates ManifestWorks from it. Users with the right to bypass a
+// configuration, by its name, do so with the annotation.
 func WorkConfigurations(endpoint Endpoint) []client.Object {
 	fromSet := fmt.Sprintf("!(has(object.metadata.labels) && '%s' in object.metadata.labels && authorizer.group('%s').resource('%s').check('%s').allowed())",
 		workv1alpha1.ReplicaSetLabel, BypassGroup, BypassDeliveries, BypassVerb)
@@ -144,8 +144,8 @@ func workConfiguration(endpoint Endpoint, name, path string, version schema.Grou
 // patience is how many seconds Open Cluster Management's configurations wait.
 const patience = 10
 
-// ocmConfiguration is as those that its users know: of one kind, and failing while nobody
-// answers.
+// ocmConfiguration matches upstream's configurations: it has one kind, and fails while no gateway
+// responds.
 func ocmConfiguration(endpoint Endpoint, name, path string, version schema.GroupVersion, resource string, conditions ...admissionregistrationv1.MatchCondition) client.Object {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionregistrationv1.SchemeGroupVersion.String(), Kind: "ValidatingWebhookConfiguration"},

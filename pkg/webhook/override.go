@@ -23,7 +23,7 @@ type overrides struct {
 	live      client.Reader
 	resources author.Resources
 	authors   authors
-	// trusting says that authors are not asked.
+	// trusting disables the author check.
 	trusting bool
 }
 
@@ -38,7 +38,7 @@ func (o overrides) cluster(ctx context.Context, older **placementv1beta1.Cluster
 	if err := o.live.List(ctx, &others); err != nil {
 		return nil, fmt.Errorf("listing ClusterResourceOverrides: %w", err)
 	}
-	return o.asked(ctx, validation.ValidateClusterResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+	return o.refuseUnauthorized(ctx, validation.ValidateClusterResourceOverride(newer, others.Items), func() ([]author.Question, error) {
 		return author.OfClusterOverride(&newer.Spec, o.resources)
 	})
 }
@@ -52,14 +52,14 @@ func (o overrides) namespaced(ctx context.Context, older **placementv1beta1.Reso
 	if err := o.live.List(ctx, &others, client.InNamespace(newer.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing ResourceOverrides of namespace %q: %w", newer.Namespace, err)
 	}
-	return o.asked(ctx, validation.ValidateResourceOverride(newer, others.Items), func() ([]author.Question, error) {
+	return o.refuseUnauthorized(ctx, validation.ValidateResourceOverride(newer, others.Items), func() ([]author.Question, error) {
 		return author.OfOverride(newer.Namespace, &newer.Spec, o.resources)
 	})
 }
 
-// asked adds to the problems of an override the updates that its author cannot make. An
+// refuseUnauthorized adds to the problems of an override the updates that its author cannot make. An
 // override with problems is rejected without that check, with messages that clients compare.
-func (o overrides) asked(ctx context.Context, problems field.ErrorList, questionsOf func() ([]author.Question, error)) (field.ErrorList, error) {
+func (o overrides) refuseUnauthorized(ctx context.Context, problems field.ErrorList, questionsOf func() ([]author.Question, error)) (field.ErrorList, error) {
 	if o.trusting || len(problems) > 0 {
 		return problems, nil
 	}

@@ -36,7 +36,7 @@ func scopesOf(mapper meta.RESTMapper) validation.Scopes {
 type placementDefaulter[P placementv1beta1.PlacementObject] struct {
 	// defaults enables the defaults for unset fields.
 	defaults bool
-	answers  answers[P]
+	bounds   authorBounds[P]
 }
 
 // Default sets defaults of unset fields, and the annotation with the author's rights.
@@ -48,15 +48,15 @@ func (d placementDefaulter[P]) Default(ctx context.Context, placement P) error {
 	if err != nil {
 		return err
 	}
-	answer, _, err := d.answers.about(ctx, older, placement)
+	bound, _, err := d.bounds.boundOf(ctx, older, placement)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	setAnswer(placement, answer)
+	setBound(placement, bound)
 	return nil
 }
 
-// olderOf is the object before an update, nil for a creation.
+// olderOf returns the object before an update, nil for a creation.
 func olderOf[P placementv1beta1.PlacementObject](ctx context.Context) (older *P, err error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ type placementValidator[P placementv1beta1.PlacementObject] struct {
 	kind          string
 	clusterScoped bool
 	scopes        validation.Scopes
-	answers       answers[P]
+	bounds        authorBounds[P]
 }
 
 // ValidateCreate returns 422 with every error of a new placement.
@@ -102,7 +102,7 @@ func (v placementValidator[P]) ValidateUpdate(ctx context.Context, older, newer 
 
 // refuse returns the problems and those of the author, or nil without any.
 func (v placementValidator[P]) refuse(ctx context.Context, older *P, newer P, problems field.ErrorList) error {
-	refusals, err := v.answers.check(ctx, older, newer)
+	refusals, err := v.bounds.check(ctx, older, newer)
 	if err != nil {
 		return err
 	}

@@ -104,9 +104,9 @@ func TestEveryPolicyFailsClosedAndIsBound(t *testing.T) {
 	}
 }
 
-// TestNothingOfOursStandsInTheWay: a webhook or a policy that fails closed on what
+// TestConfigurations_BlockNothingForeign: a webhook or a policy that fails closed on what
 // the API server, or the gateway itself, needs to come up would keep it down.
-func TestNothingOfOursStandsInTheWay(t *testing.T) {
+func TestConfigurations_BlockNothingForeign(t *testing.T) {
 	for _, object := range Configurations(Endpoint{Namespace: "fleet-system", Service: "gateway", Port: 9443}) {
 		configuration, ok := object.(*admissionregistrationv1.ValidatingWebhookConfiguration)
 		if !ok {

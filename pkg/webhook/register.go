@@ -67,7 +67,7 @@ func Handlers(hub Hub) map[string]http.Handler {
 	authors, resources := authors{reviews: hub.Reviews}, resourcesOf(hub.Mapper)
 	overrides := overrides{live: hub.Live, resources: resources, authors: authors, trusting: hub.TrustAuthors}
 	disruption, envelopes := disruption{live: hub.Live}, envelopes{resources: resources, authors: authors, strict: hub.StrictEnvelopes}
-	asked := author.Hub{Resources: resources, Contents: newContents(hub.Discovery, hub.Live)}
+	authorHub := author.Hub{Resources: resources, Contents: newContents(hub.Discovery, hub.Live)}
 	handlers := map[string]http.Handler{
 		pathOf("validate", "ClusterResourceOverride"):                  validating(hub, "ClusterResourceOverride", overrides.cluster),
 		pathOf("validate", "ResourceOverride"):                         validating(hub, "ResourceOverride", overrides.namespaced),
@@ -76,8 +76,8 @@ func Handlers(hub Hub) map[string]http.Handler {
 		pathOf("validate", "ClusterResourceEnvelope"):                  enveloping(hub, "ClusterResourceEnvelope", envelopes, entriesOfCluster),
 		pathOf("validate", "ResourceEnvelope"):                         enveloping(hub, "ResourceEnvelope", envelopes, entriesOfNamespaced),
 	}
-	addPlacements[*placementv1beta1.ClusterResourcePlacement](handlers, hub, asked, "ClusterResourcePlacement", true)
-	addPlacements[*placementv1beta1.ResourcePlacement](handlers, hub, asked, "ResourcePlacement", false)
+	addPlacements[*placementv1beta1.ClusterResourcePlacement](handlers, hub, authorHub, "ClusterResourcePlacement", true)
+	addPlacements[*placementv1beta1.ResourcePlacement](handlers, hub, authorHub, "ResourcePlacement", false)
 	for path, handler := range handlers {
 		handlers[path] = http.MaxBytesHandler(handler, maxReviewBytes)
 	}
@@ -86,11 +86,11 @@ func Handlers(hub Hub) map[string]http.Handler {
 
 // addPlacements adds the handlers of one kind of placement. Defaults are those of the
 // cluster-scoped one: controllers apply them to the other.
-func addPlacements[P placementv1beta1.PlacementObject](handlers map[string]http.Handler, hub Hub, asked author.Hub, kind string, clusterScoped bool) {
-	answers := answers[P]{hub: asked, authors: authors{reviews: hub.Reviews}, trusting: hub.TrustAuthors}
-	handlers[pathOf("mutate", kind)] = admission.WithDefaulter[P](hub.Scheme, placementDefaulter[P]{defaults: clusterScoped, answers: answers})
+func addPlacements[P placementv1beta1.PlacementObject](handlers map[string]http.Handler, hub Hub, authorHub author.Hub, kind string, clusterScoped bool) {
+	bounds := authorBounds[P]{hub: authorHub, authors: authors{reviews: hub.Reviews}, trusting: hub.TrustAuthors}
+	handlers[pathOf("mutate", kind)] = admission.WithDefaulter[P](hub.Scheme, placementDefaulter[P]{defaults: clusterScoped, bounds: bounds})
 	handlers[pathOf("validate", kind)] = admission.WithValidator[P](hub.Scheme,
-		placementValidator[P]{kind: kind, clusterScoped: clusterScoped, scopes: scopesOf(hub.Mapper), answers: answers})
+		placementValidator[P]{kind: kind, clusterScoped: clusterScoped, scopes: scopesOf(hub.Mapper), bounds: bounds})
 }
 
 func validating[T client.Object](hub Hub, kind string, rules rulesOf[T]) http.Handler {

@@ -25,7 +25,7 @@ type setsValidator struct {
 	limit     int
 	resources author.Resources
 	authors   authors
-	// trusting says that authors are not asked.
+	// trusting disables the author check.
 	trusting bool
 }
 
@@ -35,8 +35,7 @@ func (v setsValidator) ValidateCreate(ctx context.Context, set *workv1alpha1.Man
 	return nil, v.refuse(ctx, nil, set)
 }
 
-// ValidateUpdate does so for an update. Whoever leaves the spec as it was is not asked about
-// it.
+// ValidateUpdate does so for an update. An unchanged spec is not authorized again.
 func (v setsValidator) ValidateUpdate(ctx context.Context, older, newer *workv1alpha1.ManifestWorkReplicaSet) (admission.Warnings, error) {
 	if newer.DeletionTimestamp != nil {
 		return nil, nil

@@ -24,16 +24,16 @@ import (
 // nobody answers no to every question, and counts them.
 type nobody struct {
 	client.Writer
-	asked int
+	reviewed int
 }
 
 func (n *nobody) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
-	n.asked++
+	n.reviewed++
 	object.(*authorizationv1.SubjectAccessReview).Status.Allowed = false
 	return nil
 }
 
-func TestWhoIsAskedAboutASet(t *testing.T) {
+func TestSets_AuthorizeAuthor(t *testing.T) {
 	set := &workv1alpha1.ManifestWorkReplicaSet{}
 	set.Spec.ManifestWorkTemplate.Workload.Manifests = []workv1.Manifest{{RawExtension: runtime.RawExtension{
 		Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"a","name":"b"}}`),
@@ -62,8 +62,8 @@ func TestWhoIsAskedAboutASet(t *testing.T) {
 			UserInfo: authenticationv1.UserInfo{Username: "u"},
 		}})
 		err := v.refuse(ctx, tc.older, tc.newer)
-		if apierrors.IsInvalid(err) != tc.refused || !tc.refused && err != nil || (reviews.asked > 0) != tc.refused {
-			t.Errorf("%s: %v after %d questions, want refused %v", name, err, reviews.asked, tc.refused)
+		if apierrors.IsInvalid(err) != tc.refused || !tc.refused && err != nil || (reviews.reviewed > 0) != tc.refused {
+			t.Errorf("%s: %v after %d questions, want refused %v", name, err, reviews.reviewed, tc.refused)
 		}
 	}
 }

@@ -43,8 +43,8 @@ func handlersWhere(tb testing.TB, allowed bool) map[string]http.Handler {
 	}
 	hub := fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.CreateOption) error {
-			if asked, ok := object.(*authorizationv1.SubjectAccessReview); ok {
-				asked.Status.Allowed = allowed
+			if received, ok := object.(*authorizationv1.SubjectAccessReview); ok {
+				received.Status.Allowed = allowed
 			}
 			return nil
 		},
@@ -89,8 +89,8 @@ func TestHostileReviewsAreRefused(t *testing.T) {
 	for name, body := range bodies {
 		for path := range handlers {
 			t.Run(name+" at "+path, func(t *testing.T) {
-				code, answer := ask(t, handlers, path, body)
-				if answer != nil && answer.Response.Allowed {
+				code, got := ask(t, handlers, path, body)
+				if got != nil && got.Response.Allowed {
 					t.Errorf("allowed, with code %d", code)
 				}
 			})
@@ -102,22 +102,22 @@ func TestAnEnvelopeOfWhoMayNothingIsRefusedWithItsPaths(t *testing.T) {
 	object := `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ResourceEnvelope","metadata":{"name":"e","namespace":"shop"},"data":{` +
 		`"one":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}},` +
 		`"two":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}}}`
-	_, answer := ask(t, testHandlers(t), pathOf("validate", "ResourceEnvelope"), review(object))
-	if answer == nil || answer.Response.Allowed || answer.Response.Result.Code != http.StatusUnprocessableEntity {
-		t.Fatalf("got %+v, want 422", answer)
+	_, got := ask(t, testHandlers(t), pathOf("validate", "ResourceEnvelope"), review(object))
+	if got == nil || got.Response.Allowed || got.Response.Result.Code != http.StatusUnprocessableEntity {
+		t.Fatalf("got %+v, want 422", got)
 	}
 	var fields []string
-	for _, cause := range answer.Response.Result.Details.Causes {
+	for _, cause := range got.Response.Result.Details.Causes {
 		fields = append(fields, cause.Field)
 	}
 	if want := "data[one] data[two]"; strings.Join(fields, " ") != want {
 		t.Errorf("causes are %v, want %s", fields, want)
 	}
-	if said := strings.Join(answer.Response.Warnings, "\n"); !strings.HasPrefix(said, "data[two].metadata.namespace: ") {
+	if said := strings.Join(got.Response.Warnings, "\n"); !strings.HasPrefix(said, "data[two].metadata.namespace: ") {
 		t.Errorf("the author is warned of %q, want what does not fit", said)
 	}
-	if answer.Response.Result.Reason != metav1.StatusReasonInvalid {
-		t.Errorf("reason %q, want Invalid", answer.Response.Result.Reason)
+	if got.Response.Result.Reason != metav1.StatusReasonInvalid {
+		t.Errorf("reason %q, want Invalid", got.Response.Result.Reason)
 	}
 }
 
@@ -135,7 +135,7 @@ func FuzzReview(f *testing.F) {
 	handlers := testHandlers(f)
 	f.Fuzz(func(t *testing.T, object []byte) {
 		for path := range handlers {
-			if _, answer := ask(t, handlers, path, review(string(object))); answer != nil && answer.Response.Allowed && !json.Valid(object) {
+			if _, got := ask(t, handlers, path, review(string(object))); got != nil && got.Response.Allowed && !json.Valid(object) {
 				t.Errorf("%s allows what is no JSON", path)
 			}
 		}

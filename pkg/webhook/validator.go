@@ -28,7 +28,7 @@ type validator[T client.Object] struct {
 
 // ValidateCreate returns 422 with every error of a new object.
 func (v validator[T]) ValidateCreate(ctx context.Context, object T) (admission.Warnings, error) {
-	return v.answer(ctx, nil, object)
+	return v.validate(ctx, nil, object)
 }
 
 // ValidateUpdate returns 422 with every error of an update. What is being deleted
@@ -37,13 +37,13 @@ func (v validator[T]) ValidateUpdate(ctx context.Context, older, newer T) (admis
 	if newer.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
-	return v.answer(ctx, &older, newer)
+	return v.validate(ctx, &older, newer)
 }
 
 // ValidateDelete allows.
 func (v validator[T]) ValidateDelete(context.Context, T) (admission.Warnings, error) { return nil, nil }
 
-func (v validator[T]) answer(ctx context.Context, older *T, newer T) (admission.Warnings, error) {
+func (v validator[T]) validate(ctx context.Context, older *T, newer T) (admission.Warnings, error) {
 	problems, err := v.rules(ctx, older, newer)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)

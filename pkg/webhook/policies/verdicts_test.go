@@ -199,10 +199,10 @@ func TestWhatPoliciesSayToRequests(t *testing.T) {
 	}
 }
 
-// TestPoliciesAreAskedAboutEachKindThatTheyName: the requests are such that the API server
+// TestPolicies_MatchEachKindThatTheyName: the requests are such that the API server
 // asks, and one of each kind is refused. Without a kind in its list a policy would never be
 // asked about that.
-func TestPoliciesAreAskedAboutEachKindThatTheyName(t *testing.T) {
+func TestPolicies_MatchEachKindThatTheyName(t *testing.T) {
 	for _, policy := range tried() {
 		t.Run(policy.Name, func(t *testing.T) {
 			requests, rules := verdictsOn(t, policy.Name), policy.Spec.MatchConstraints.ResourceRules

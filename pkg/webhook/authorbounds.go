@@ -14,34 +14,33 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
-// answers finds out what the authors of placements may have delivered, and keeps the
-// answer on the placement (package author says how the two webhooks share that).
-type answers[P placementv1beta1.PlacementObject] struct {
+// authorBounds determines which resources the authors of placements may deliver, and stores that bound
+// on the placement. Package author describes how the two webhooks share the work.
+type authorBounds[P placementv1beta1.PlacementObject] struct {
 	hub     author.Hub
 	authors authors
-	// trusting says that authors are not asked. What was answered before stays.
+	// trusting disables the author check. Stored bounds stay.
 	trusting bool
 }
 
-// about returns the answer that belongs on a placement, empty for none, and a refusal
-// for each selector that needs a right which the author lacks. Older is the previous
-// placement, nil for a new one. Its answer stays valid until somebody changes the spec or
-// the answer.
-func (a answers[P]) about(ctx context.Context, older *P, newer P) (string, field.ErrorList, error) {
+// boundOf returns the bound to store on a placement, empty for none, and a refusal for each selector that
+// needs a right which the author lacks. Older is the previous placement, nil for a new one. Its bound
+// stays valid until somebody changes the spec or the annotation.
+func (a authorBounds[P]) boundOf(ctx context.Context, older *P, newer P) (string, field.ErrorList, error) {
 	if older == nil {
 		if a.trusting {
 			return "", nil, nil
 		}
 		return a.ask(ctx, newer)
 	}
-	before, now := answerOn(*older), answerOn(newer)
+	before, now := boundOn(*older), boundOn(newer)
 	if a.trusting || meansTheSame((*older).GetSpec(), newer.GetSpec()) && (now == "" || now == before) {
 		return before, nil, nil
 	}
 	return a.ask(ctx, newer)
 }
 
-func (a answers[P]) ask(ctx context.Context, placement P) (string, field.ErrorList, error) {
+func (a authorBounds[P]) ask(ctx context.Context, placement P) (string, field.ErrorList, error) {
 	asker, err := a.authors.asker(ctx)
 	if err != nil {
 		return "", nil, err
@@ -53,30 +52,30 @@ func (a answers[P]) ask(ctx context.Context, placement P) (string, field.ErrorLi
 	return bound.String(), refusals, nil
 }
 
-// check refuses a placement that says of its author anything but the answer.
-func (a answers[P]) check(ctx context.Context, older *P, newer P) (field.ErrorList, error) {
+// check refuses a placement whose annotation is not the bound of its author.
+func (a authorBounds[P]) check(ctx context.Context, older *P, newer P) (field.ErrorList, error) {
 	if a.trusting {
 		return nil, nil
 	}
-	answer, refusals, err := a.about(ctx, older, newer)
+	bound, refusals, err := a.boundOf(ctx, older, newer)
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	if len(refusals) == 0 && answerOn(newer) != answer {
+	if len(refusals) == 0 && boundOn(newer) != bound {
 		return nil, apierrors.NewServiceUnavailable("annotation " + placementv1beta1.AuthorMayAnnotation +
 			" does not say what the author may have delivered: the gateway's mutating webhook did not answer, rights have just changed, or another webhook changes placements after it. Try again")
 	}
 	return refusals, nil
 }
 
-func answerOn[P placementv1beta1.PlacementObject](placement P) string {
+func boundOn[P placementv1beta1.PlacementObject](placement P) string {
 	return placement.GetAnnotations()[placementv1beta1.AuthorMayAnnotation]
 }
 
-// setAnswer writes an answer, or takes away what stands there if there is none.
-func setAnswer[P placementv1beta1.PlacementObject](placement P, answer string) {
+// setBound writes the annotation with a bound, or removes it if the bound is empty.
+func setBound[P placementv1beta1.PlacementObject](placement P, bound string) {
 	annotations := maps.Clone(placement.GetAnnotations())
-	if answer == "" {
+	if bound == "" {
 		delete(annotations, placementv1beta1.AuthorMayAnnotation)
 		placement.SetAnnotations(annotations)
 		return
@@ -84,6 +83,6 @@ func setAnswer[P placementv1beta1.PlacementObject](placement P, answer string) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[placementv1beta1.AuthorMayAnnotation] = answer
+	annotations[placementv1beta1.AuthorMayAnnotation] = bound
 	placement.SetAnnotations(annotations)
 }
