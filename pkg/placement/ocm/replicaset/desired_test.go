@@ -32,7 +32,7 @@ func TestDesiredName_IsUnique(t *testing.T) {
 		for _, placement := range []string{"p", "q"} {
 			for _, cluster := range []string{"c1", "c2"} {
 				name, what := desiredName(set, placement, cluster), strings.Join([]string{set.Namespace, set.Name, placement, cluster}, " ")
-				if other, taken := seen[name]; taken {
+				if other, errNotOwned := seen[name]; errNotOwned {
 					t.Errorf("%s has the name of %s: %s", what, other, name)
 				}
 				seen[name] = what

@@ -7,7 +7,7 @@
 //
 // It watches ManifestWorkReplicaSets, their ManifestWorks, Placements and PlacementDecisions.
 // Package rolloutstrategy decides which clusters are next, from the status of their ManifestWorks
-// (standing.go). Everything is computed from these objects each time. The name of a ManifestWork is
+// (clusterstatus.go). Everything is computed from these objects each time. The name of a ManifestWork is
 // deterministic, so a controller that is killed between two writes resumes where it was.
 //
 // A hub may lack Placements: the controller waits until somebody serves these kinds

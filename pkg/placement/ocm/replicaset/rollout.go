@@ -84,7 +84,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 		}
 	}
 	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool { return changes.left[nameOf(work)] })
-	if err := r.writeStatus(ctx, set, desiredStatus(set, all, works, results.told())); err != nil {
+	if err := r.writeStatus(ctx, set, desiredStatus(set, all, works, results.message())); err != nil {
 		return 0, err
 	}
 	if retry, err := results.retry(); retry > 0 || err != nil {
@@ -141,7 +141,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	if err := r.removeUndecided(ctx, set, p, here, changes); err != nil {
 		return nil, err
 	}
-	labels, standings := desiredLabels(set, ref.Name), map[string]rolloutstrategy.Standing{}
+	labels, statuses := desiredLabels(set, ref.Name), map[string]rolloutstrategy.ClusterRolloutStatus{}
 	for cluster, work := range here {
 		if !d.clusters.Has(cluster) {
 			continue
@@ -151,12 +151,12 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		} else if have != hash && work.DeletionTimestamp == nil {
 			continue
 		}
-		standings[cluster] = standingOf(work)
+		statuses[cluster] = rolloutStatusOf(work)
 		if work.DeletionTimestamp != nil {
 			continue
 		}
 		p.current.Insert(cluster)
-		if standings[cluster].State == rolloutstrategy.Succeeded {
+		if statuses[cluster].State == rolloutstrategy.Succeeded {
 			p.succeeded.Insert(cluster)
 		}
 		if !hasLabels(work, labels) {
@@ -165,7 +165,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	}
 	how, err := howOf(ref.RolloutStrategy)
 	if err == nil {
-		p.plan, err = rolloutstrategy.Next(how, d.groups, standings, changes.now)
+		p.plan, err = rolloutstrategy.Next(how, d.groups, statuses, changes.now)
 	}
 	if err != nil {
 		p.refused = err.Error()
@@ -211,9 +211,9 @@ func onePerCluster(set *workv1alpha1.ManifestWorkReplicaSet, placement string, w
 		if work.Labels[workv1alpha1.PlacementNameLabel] != naming.LabelValue(placement) {
 			continue
 		}
-		before, taken := here[work.Namespace]
+		before, errNotOwned := here[work.Namespace]
 		switch {
-		case !taken:
+		case !errNotOwned:
 			here[work.Namespace] = work
 		case work.Name == desiredName(set, placement, work.Namespace):
 			here[work.Namespace], more = work, append(more, before)
@@ -235,8 +235,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, set *workv1alpha1.Manifest
 	return nil
 }
 
-// taken refuses to overwrite a ManifestWork that is not the set's.
-func taken(work client.Object) error {
+// errNotOwned refuses to overwrite a ManifestWork that is not the set's.
+func errNotOwned(work client.Object) error {
 	return refusal.New(workv1alpha1.ReasonNotAsExpected,
 		"ManifestWork %s/%s is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", work.GetNamespace(), work.GetName())
 }

@@ -17,13 +17,13 @@ import (
 
 // desiredStatus is the status of a set over all its Placements. works are those from before the
 // latest writes, without deleted ones; told is the error of the writes.
-func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, works []*workv1.ManifestWork, told string) workv1alpha1.ManifestWorkReplicaSetStatus {
+func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, works []*workv1.ManifestWork, message string) workv1alpha1.ManifestWorkReplicaSetStatus {
 	status := set.Status.DeepCopy()
 	status.PlacementsSummary = nil
 	status.Summary = summaryOf(works)
 	var verdict verdict
-	if told != "" {
-		verdict.problems = append(verdict.problems, told)
+	if message != "" {
+		verdict.problems = append(verdict.problems, message)
 	}
 	for _, p := range all {
 		verdict.add(p)
@@ -83,8 +83,8 @@ func summaryOf(works []*workv1.ManifestWork) workv1alpha1.ManifestWorkReplicaSet
 
 // verdict combines the results of all Placements.
 type verdict struct {
-	missing, problems, held []string
-	wanted, succeeded       int
+	missing, problems, stopped []string
+	wanted, succeeded          int
 }
 
 func (v *verdict) add(p *placed) {
@@ -105,7 +105,7 @@ func (v *verdict) add(p *placed) {
 	case p.refused != "":
 		v.problems = append(v.problems, fmt.Sprintf("Placement %q: %s", p.name, p.refused))
 	case p.plan.Stopped:
-		v.held = append(v.held, fmt.Sprintf("the rollout to the clusters of Placement %q has stopped, as more failed or timed out than may", p.name))
+		v.stopped = append(v.stopped, fmt.Sprintf("the rollout to the clusters of Placement %q has stopped, as more failed or timed out than may", p.name))
 	}
 }
 
@@ -131,7 +131,7 @@ func (v *verdict) rolledOut() metav1.Condition {
 	}
 	return metav1.Condition{
 		Type: workv1alpha1.ConditionPlacementRolledOut, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonProgressing,
-		Message: strings.Join(v.held, "; "),
+		Message: strings.Join(v.stopped, "; "),
 	}
 }
 

@@ -57,10 +57,10 @@ func TestDesiredStatus_Conditions(t *testing.T) {
 	const progressing, applied = "PlacementRolledOut False Progressing ", "ManifestworkApplied True AsExpected "
 	const not = "ManifestworkApplied False NotAsExpected "
 	for name, tc := range map[string]struct {
-		all   []*placed
-		works []*workv1.ManifestWork
-		told  string
-		want  []string
+		all     []*placed
+		works   []*workv1.ManifestWork
+		message string
+		want    []string
 	}{
 		"nobody was decided for": {
 			all: []*placed{ofPlacement(0, 0, 0, nil)}, want: []string{empty, complete, "ManifestworkApplied False PlacementDecisionEmpty "},
@@ -98,7 +98,7 @@ func TestDesiredStatus_Conditions(t *testing.T) {
 			want: []string{"PlacementVerified False PlacementDecisionNotFound there is no Placement gone in this namespace", progressing, applied},
 		},
 		"nothing could be written": {
-			all: []*placed{ofPlacement(1, 0, 0, nil)}, told: "creating ManifestWork c1/web: no",
+			all: []*placed{ofPlacement(1, 0, 0, nil)}, message: "creating ManifestWork c1/web: no",
 			want: []string{"PlacementVerified False NotAsExpected creating ManifestWork c1/web: no", progressing, not},
 		},
 		"a strategy cannot be read": {
@@ -108,7 +108,7 @@ func TestDesiredStatus_Conditions(t *testing.T) {
 	} {
 		set := replicaSet("a", "web")
 		set.Generation = 3
-		got := desiredStatus(set, tc.all, tc.works, tc.told)
+		got := desiredStatus(set, tc.all, tc.works, tc.message)
 		var said []string
 		for _, c := range got.Conditions {
 			said = append(said, fmt.Sprintf("%s %s %s %s", c.Type, c.Status, c.Reason, c.Message))
@@ -149,20 +149,20 @@ func TestResults_RetryFailedWrites(t *testing.T) {
 	down := errors.New("no answer")
 	for name, tc := range map[string]struct {
 		results results
-		told    string
+		message string
 		after   bool
 		err     error
 	}{
 		"all went well":       {results: results{nil, nil}},
 		"somebody wrote":      {results: results{conflict}, after: true},
-		"a namespace lacks":   {results: results{nil, missing}, told: `namespaces "c1" not found`, after: true},
-		"it is another's":     {results: results{taken(&workv1.ManifestWork{})}, told: "ManifestWork / is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", after: true},
-		"hub is unreachable":  {results: results{down, conflict}, told: "no answer", after: true, err: down},
-		"more than are named": {results: results{down, down, down, down, down}, told: "no answer; no answer; no answer; and 2 more", err: down},
+		"a namespace lacks":   {results: results{nil, missing}, message: `namespaces "c1" not found`, after: true},
+		"it is another's":     {results: results{errNotOwned(&workv1.ManifestWork{})}, message: "ManifestWork / is not of this ManifestWorkReplicaSet: rename one of the two, or delete it", after: true},
+		"hub is unreachable":  {results: results{down, conflict}, message: "no answer", after: true, err: down},
+		"more than are named": {results: results{down, down, down, down, down}, message: "no answer; no answer; no answer; and 2 more", err: down},
 	} {
 		after, err := tc.results.retry()
-		if told := tc.results.told(); told != tc.told || (after > 0) != tc.after || !errors.Is(err, tc.err) {
-			t.Errorf("%s: told %q, after %s, error %v", name, told, after, err)
+		if message := tc.results.message(); message != tc.message || (after > 0) != tc.after || !errors.Is(err, tc.err) {
+			t.Errorf("%s: told %q, after %s, error %v", name, message, after, err)
 		}
 	}
 }

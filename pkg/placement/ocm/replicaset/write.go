@@ -26,8 +26,8 @@ import (
 const (
 	// writers is how many ManifestWorks of a set are written at a time.
 	writers = 16
-	// problemsTold is how many failed writes a message names.
-	problemsTold = 3
+	// maxProblems is how many failed writes a message names.
+	maxProblems = 3
 	// refusedDelay is the delay after a rejection whose reason causes no event here: a missing
 	// namespace, an admission rule of the hub.
 	refusedDelay = 5 * time.Second
@@ -89,7 +89,7 @@ func (r *Reconciler) give(ctx context.Context, c *changes, g delivery) error {
 		return nil
 	}
 	if !c.owns(work, g.of.name) {
-		return taken(work)
+		return errNotOwned(work)
 	}
 	desired := desiredWork(c.set, g.of.name, g.cluster, c.now)
 	maps.Copy(work.Labels, desired.Labels)
@@ -122,7 +122,7 @@ func (r *Reconciler) create(ctx context.Context, c *changes, g delivery) error {
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(work), there); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading ManifestWork %s/%s: %w", g.cluster, work.Name, err)
 	} else if err == nil && !c.owns(there, g.of.name) {
-		return taken(there)
+		return errNotOwned(there)
 	}
 	return nil
 }
@@ -163,15 +163,15 @@ func (r results) first() error {
 	return nil
 }
 
-// told names the first errors that users should see; empty if there are none. Conflicts are routine
+// message names the first errors that users should see; empty if there are none. Conflicts are routine
 // and left out.
-func (r results) told() string {
+func (r results) message() string {
 	var messages []string
 	more := 0
 	for _, err := range r {
 		switch {
 		case err == nil || apierrors.IsConflict(err):
-		case len(messages) < problemsTold:
+		case len(messages) < maxProblems:
 			messages = append(messages, err.Error())
 		default:
 			more++

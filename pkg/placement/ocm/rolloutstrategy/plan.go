@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Next returns the next step. standings are those of the clusters that have been given the new
+// Next returns the next step. statuses are those of the clusters that have been given the new
 // version; those of clusters in no group do not count. The error means that the strategy is
 // invalid.
-func Next(how Strategy, groups []Group, standings map[string]Standing, now time.Time) (Plan, error) {
-	r := &rollout{how: how, standings: standings, now: now}
+func Next(how Strategy, groups []Group, statuses map[string]ClusterRolloutStatus, now time.Time) (Plan, error) {
+	r := &rollout{how: how, statuses: statuses, now: now}
 	groups = byIndex(groups)
 	switch how.Type {
 	case All, "":
@@ -33,10 +33,10 @@ func Next(how Strategy, groups []Group, standings map[string]Standing, now time.
 
 // rollout is one computation in progress.
 type rollout struct {
-	how       Strategy
-	standings map[string]Standing
-	now       time.Time
-	plan      Plan
+	how      Strategy
+	statuses map[string]ClusterRolloutStatus
+	now      time.Time
+	plan     Plan
 }
 
 func (r *rollout) progressive(groups []Group) (Plan, error) {
@@ -101,17 +101,17 @@ func (r *rollout) mandatory(groups []Group) (first, rest []Group) {
 // so does a failed one until it has timed out.
 func (r *rollout) perCluster(clusters []string, size, tolerated int) {
 	var waiting []string
-	underway, failed := 0, 0
+	inProgress, failed := 0, 0
 	for _, cluster := range clusters {
-		standing, given := r.standing(cluster)
+		status, given := r.status(cluster)
 		if !given {
 			waiting = append(waiting, cluster)
 			continue
 		}
-		if r.takesRoom(standing) {
-			underway++
+		if r.takesRoom(status) {
+			inProgress++
 		}
-		if standing.State == Failed || standing.State == TimedOut {
+		if status.State == Failed || status.State == TimedOut {
 			failed++
 		}
 	}
@@ -119,7 +119,7 @@ func (r *rollout) perCluster(clusters []string, size, tolerated int) {
 	if r.plan.Stopped {
 		return
 	}
-	r.turn(waiting[:min(len(waiting), max(0, size-underway))])
+	r.turn(waiting[:min(len(waiting), max(0, size-inProgress))])
 }
 
 // perGroup starts the first group that is not finished, and reports whether all are finished. In a
@@ -127,16 +127,16 @@ func (r *rollout) perCluster(clusters []string, size, tolerated int) {
 func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
 	for _, group := range groups {
 		var waiting []string
-		underway, failed := 0, 0
+		inProgress, failed := 0, 0
 		for _, cluster := range clustersOf([]Group{group}) {
-			standing, given := r.standing(cluster)
+			status, given := r.status(cluster)
 			switch {
 			case !given:
 				waiting = append(waiting, cluster)
-			case standing.State == Failed || standing.State == TimedOut:
+			case status.State == Failed || status.State == TimedOut:
 				failed++
-			case r.takesRoom(standing):
-				underway++
+			case r.takesRoom(status):
+				inProgress++
 			}
 		}
 		if failed > tolerated(group) {
@@ -145,7 +145,7 @@ func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
 		if !r.plan.Stopped {
 			r.turn(waiting)
 		}
-		if r.plan.Stopped || underway+len(waiting) > 0 {
+		if r.plan.Stopped || inProgress+len(waiting) > 0 {
 			return false
 		}
 	}
@@ -154,40 +154,40 @@ func (r *rollout) perGroup(groups []Group, tolerated func(Group) int) bool {
 
 func (r *rollout) turn(clusters []string) { r.plan.Turn = append(r.plan.Turn, clusters...) }
 
-// standing is the current standing of a cluster, and whether it has been given the new version.
-func (r *rollout) standing(cluster string) (Standing, bool) {
-	standing, given := r.standings[cluster]
+// status is the current status of a cluster, and whether it has been given the new version.
+func (r *rollout) status(cluster string) (ClusterRolloutStatus, bool) {
+	status, given := r.statuses[cluster]
 	if !given {
-		return Standing{}, false
+		return ClusterRolloutStatus{}, false
 	}
-	timeless := standing.Since.IsZero()
+	timeless := status.Since.IsZero()
 	if timeless {
-		standing.Since = r.now
+		status.Since = r.now
 	}
-	switch standing.State {
+	switch status.State {
 	case Progressing, Failed:
-	case Asked:
+	case Pending:
 		if timeless {
-			return standing, true
+			return status, true
 		}
 	default:
-		return standing, true
+		return status, true
 	}
 	if r.how.Deadline == nil {
-		return standing, true
+		return status, true
 	}
-	if !r.pending(standing.Since.Add(*r.how.Deadline)) {
+	if !r.pending(status.Since.Add(*r.how.Deadline)) {
 		r.plan.TimedOut = append(r.plan.TimedOut, cluster)
-		standing.State = TimedOut
+		status.State = TimedOut
 	}
-	return standing, true
+	return status, true
 }
 
 // takesRoom is true if a cluster delays the others.
-func (r *rollout) takesRoom(standing Standing) bool {
-	switch standing.State {
+func (r *rollout) takesRoom(status ClusterRolloutStatus) bool {
+	switch status.State {
 	case Succeeded:
-		return r.how.MinSuccessTime > 0 && r.pending(standing.Since.Add(r.how.MinSuccessTime))
+		return r.how.MinSuccessTime > 0 && r.pending(status.Since.Add(r.how.MinSuccessTime))
 	case TimedOut, Skipped:
 		return false
 	default:

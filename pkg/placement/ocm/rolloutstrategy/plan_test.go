@@ -15,9 +15,9 @@ import (
 
 var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// ago is a standing that began that many minutes ago.
-func ago(state State, minutes int) Standing {
-	return Standing{State: state, Since: now.Add(-time.Duration(minutes) * time.Minute)}
+// ago is a status that began that many minutes ago.
+func ago(state State, minutes int) ClusterRolloutStatus {
+	return ClusterRolloutStatus{State: state, Since: now.Add(-time.Duration(minutes) * time.Minute)}
 }
 
 func in(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
@@ -29,20 +29,20 @@ func group(index int, name string, clusters ...string) Group {
 // one is a placement without its own decision groups.
 func one(clusters ...string) []Group { return []Group{group(0, "", clusters...)} }
 
-type standings = map[string]Standing
+type statuses = map[string]ClusterRolloutStatus
 
 type nextCase struct {
-	how       Strategy
-	groups    []Group
-	standings standings
-	want      Plan
+	how      Strategy
+	groups   []Group
+	statuses statuses
+	want     Plan
 }
 
 func run(t *testing.T, cases map[string]nextCase) {
 	t.Helper()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Next(tc.how, tc.groups, tc.standings, now)
+			got, err := Next(tc.how, tc.groups, tc.statuses, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,41 +60,41 @@ func TestAll(t *testing.T) {
 			groups: []Group{group(1, "", "d"), group(0, "", "c", "a")}, want: Plan{Turn: []string{"a", "c", "d"}},
 		},
 		"only those that have not been given it": {
-			how: Strategy{Type: All}, groups: one("a", "b", "c"), standings: standings{"a": ago(Asked, 0), "b": ago(Succeeded, 1)},
+			how: Strategy{Type: All}, groups: one("a", "b", "c"), statuses: statuses{"a": ago(Pending, 0), "b": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"c"}},
 		},
 		"independent of the others": {
 			how: Strategy{Type: All, MaxFailures: intstr.FromInt32(0)}, groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Failed, 9), "b": ago(Failed, 9)}, want: Plan{Turn: []string{"c"}},
+			statuses: statuses{"a": ago(Failed, 9), "b": ago(Failed, 9)}, want: Plan{Turn: []string{"c"}},
 		},
 		"a cluster of two groups gets it once": {
 			how: Strategy{Type: All}, groups: []Group{group(0, "", "a"), group(1, "", "a")}, want: Plan{Turn: []string{"a"}},
 		},
 		"cluster in progress times out at the deadline": {
 			how: Strategy{Type: All, Deadline: ptr.To(5 * time.Minute)}, groups: one("a", "b", "c", "d"),
-			standings: standings{"a": ago(Progressing, 5), "b": ago(Failed, 6), "c": ago(Progressing, 2), "d": ago(Succeeded, 60)},
-			want:      Plan{TimedOut: []string{"a", "b"}, Next: in(3)},
+			statuses: statuses{"a": ago(Progressing, 5), "b": ago(Failed, 6), "c": ago(Progressing, 2), "d": ago(Succeeded, 60)},
+			want:     Plan{TimedOut: []string{"a", "b"}, Next: in(3)},
 		},
 		"who has not answered times out too": {
-			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a", "b"), standings: standings{"a": ago(Asked, 60), "b": ago(Asked, 0)},
+			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a", "b"), statuses: statuses{"a": ago(Pending, 60), "b": ago(Pending, 0)},
 			want: Plan{TimedOut: []string{"a"}, Next: in(1)},
 		},
 		"but not if nobody knows since when": {
-			how: Strategy{Type: All, Deadline: ptr.To(time.Duration(0))}, groups: one("a"), standings: standings{"a": {State: Asked}},
+			how: Strategy{Type: All, Deadline: ptr.To(time.Duration(0))}, groups: one("a"), statuses: statuses{"a": {State: Pending}},
 		},
 		"without a time the deadline begins now": {
-			how: Strategy{Type: All, Deadline: ptr.To(4 * time.Minute)}, groups: one("a"), standings: standings{"a": {State: Progressing}},
+			how: Strategy{Type: All, Deadline: ptr.To(4 * time.Minute)}, groups: one("a"), statuses: statuses{"a": {State: Progressing}},
 			want: Plan{Next: in(4)},
 		},
 		"a deadline of nothing has passed at once": {
-			how: Strategy{Type: All, Deadline: ptr.To(time.Duration(0))}, groups: one("a"), standings: standings{"a": ago(Progressing, 0)},
+			how: Strategy{Type: All, Deadline: ptr.To(time.Duration(0))}, groups: one("a"), statuses: statuses{"a": ago(Progressing, 0)},
 			want: Plan{TimedOut: []string{"a"}},
 		},
 		"a success need not last": {
-			how: Strategy{Type: All, MinSuccessTime: time.Hour}, groups: one("a"), standings: standings{"a": ago(Succeeded, 0)},
+			how: Strategy{Type: All, MinSuccessTime: time.Hour}, groups: one("a"), statuses: statuses{"a": ago(Succeeded, 0)},
 		},
-		"standings of clusters that left do not count": {
-			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a"), standings: standings{"gone": ago(Progressing, 60)},
+		"statuses of clusters that left do not count": {
+			how: Strategy{Type: All, Deadline: ptr.To(time.Minute)}, groups: one("a"), statuses: statuses{"gone": ago(Progressing, 60)},
 			want: Plan{Turn: []string{"a"}},
 		},
 	})
@@ -125,46 +125,46 @@ func TestProgressive(t *testing.T) {
 			how: Strategy{Type: Progressive, MaxConcurrency: intstr.FromString("1")}, groups: one("a", "b", "c"), want: Plan{Turn: []string{"a"}},
 		},
 		"who has not answered takes room": {
-			how: two, groups: one("a", "b", "c"), standings: standings{"a": ago(Asked, 60), "b": ago(Asked, 60)},
+			how: two, groups: one("a", "b", "c"), statuses: statuses{"a": ago(Pending, 60), "b": ago(Pending, 60)},
 		},
 		"cluster in progress counts for the limit": {
-			how: two, groups: one("a", "b", "c", "d"), standings: standings{"a": ago(Progressing, 60), "b": ago(Succeeded, 1)},
+			how: two, groups: one("a", "b", "c", "d"), statuses: statuses{"a": ago(Progressing, 60), "b": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"c"}},
 		},
 		"who was left out takes none": {
-			how: two, groups: one("a", "b", "c", "d"), standings: standings{"a": ago(Skipped, 60)}, want: Plan{Turn: []string{"b", "c"}},
+			how: two, groups: one("a", "b", "c", "d"), statuses: statuses{"a": ago(Skipped, 60)}, want: Plan{Turn: []string{"b", "c"}},
 		},
 		"a success makes room once it has lasted": {
 			how: with(func(s *Strategy) { s.MinSuccessTime = 10 * time.Minute }), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Succeeded, 4), "b": ago(Succeeded, 10)}, want: Plan{Turn: []string{"c"}, Next: in(6)},
+			statuses: statuses{"a": ago(Succeeded, 4), "b": ago(Succeeded, 10)}, want: Plan{Turn: []string{"c"}, Next: in(6)},
 		},
 		"one failure stops it where none is tolerated": {
-			how: two, groups: one("a", "b", "c"), standings: standings{"a": ago(Failed, 1)}, want: Plan{Stopped: true},
+			how: two, groups: one("a", "b", "c"), statuses: statuses{"a": ago(Failed, 1)}, want: Plan{Stopped: true},
 		},
 		"a failure that is tolerated takes room": {
 			how: with(func(s *Strategy) { s.MaxFailures = intstr.FromInt32(1) }), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
+			statuses: statuses{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
 		},
 		"and none any more after the deadline": {
 			how: with(func(s *Strategy) {
 				s.MaxFailures, s.Deadline = intstr.FromInt32(1), ptr.To(time.Minute)
 			}), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b", "c"}, TimedOut: []string{"a"}},
+			statuses: statuses{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b", "c"}, TimedOut: []string{"a"}},
 		},
 		"who timed out counts as failed": {
 			how: with(func(s *Strategy) { s.Deadline = ptr.To(time.Minute) }), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Progressing, 2)}, want: Plan{TimedOut: []string{"a"}, Stopped: true},
+			statuses: statuses{"a": ago(Progressing, 2)}, want: Plan{TimedOut: []string{"a"}, Stopped: true},
 		},
 		"failures are a percentage of all clusters, rounded up": {
 			how: with(func(s *Strategy) { s.MaxFailures = intstr.FromString("10%") }), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
+			statuses: statuses{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
 		},
 		"more failures than clusters tolerate all": {
 			how: with(func(s *Strategy) { s.MaxFailures = intstr.FromInt32(9) }), groups: one("a", "b", "c"),
-			standings: standings{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
+			statuses: statuses{"a": ago(Failed, 1)}, want: Plan{Turn: []string{"b"}},
 		},
 		"recovered cluster continues": {
-			how: two, groups: one("a", "b", "c"), standings: standings{"a": ago(Succeeded, 1)}, want: Plan{Turn: []string{"b", "c"}},
+			how: two, groups: one("a", "b", "c"), statuses: statuses{"a": ago(Succeeded, 1)}, want: Plan{Turn: []string{"b", "c"}},
 		},
 	})
 }
@@ -173,10 +173,10 @@ func TestNext_MandatoryGroupsComeFirst(t *testing.T) {
 	groups := []Group{group(0, "rest", "a", "b"), group(1, "canary", "x", "y"), group(2, "early", "m"), group(3, "canary", "z")}
 	canaries := Strategy{Type: Progressive, MaxConcurrency: intstr.FromInt32(1), MaxFailures: intstr.FromString("100%"), Mandatory: []GroupName{{Name: "canary"}}}
 	byIndex := Strategy{Type: Progressive, Mandatory: []GroupName{{Index: 2}}}
-	done := standings{"x": ago(Succeeded, 9), "y": ago(Succeeded, 9), "z": ago(Succeeded, 9)}
-	and := func(more standings) standings {
-		all := standings{}
-		for _, m := range []standings{done, more} {
+	done := statuses{"x": ago(Succeeded, 9), "y": ago(Succeeded, 9), "z": ago(Succeeded, 9)}
+	and := func(more statuses) statuses {
+		all := statuses{}
+		for _, m := range []statuses{done, more} {
 			for k, v := range m {
 				all[k] = v
 			}
@@ -192,37 +192,37 @@ func TestNext_MandatoryGroupsComeFirst(t *testing.T) {
 	run(t, map[string]nextCase{
 		"all of the first that has the name": {how: canaries, groups: groups, want: Plan{Turn: []string{"x", "y"}}},
 		"then the next that has it": {
-			how: canaries, groups: groups, standings: standings{"x": ago(Succeeded, 1), "y": ago(Succeeded, 1)}, want: Plan{Turn: []string{"z"}},
+			how: canaries, groups: groups, statuses: statuses{"x": ago(Succeeded, 1), "y": ago(Succeeded, 1)}, want: Plan{Turn: []string{"z"}},
 		},
-		"then the others, so many at a time": {how: canaries, groups: groups, standings: done, want: Plan{Turn: []string{"a"}}},
+		"then the others, so many at a time": {how: canaries, groups: groups, statuses: done, want: Plan{Turn: []string{"a"}}},
 		"a group that only its index names":  {how: byIndex, groups: groups, want: Plan{Turn: []string{"m"}}},
 		"a percentage is of the others": {
 			how:    Strategy{Type: Progressive, MaxConcurrency: intstr.FromString("50%"), Mandatory: []GroupName{{Name: "canary"}, {Index: 2}}},
-			groups: groups, standings: and(standings{"m": ago(Succeeded, 1)}), want: Plan{Turn: []string{"a"}},
+			groups: groups, statuses: and(statuses{"m": ago(Succeeded, 1)}), want: Plan{Turn: []string{"a"}},
 		},
 		"none of them may fail, whatever is tolerated of the others": {
-			how: canaries, groups: groups, standings: standings{"x": ago(Failed, 1), "y": ago(Succeeded, 1)}, want: Plan{Stopped: true},
+			how: canaries, groups: groups, statuses: statuses{"x": ago(Failed, 1), "y": ago(Succeeded, 1)}, want: Plan{Stopped: true},
 		},
 		"a failure keeps the rest of its group from its turn": {
-			how: canaries, groups: groups, standings: standings{"x": ago(Failed, 1)}, want: Plan{Stopped: true},
+			how: canaries, groups: groups, statuses: statuses{"x": ago(Failed, 1)}, want: Plan{Stopped: true},
 		},
 		"nor may one time out": {
-			how: late, groups: groups, standings: standings{"x": ago(Progressing, 6), "y": ago(Succeeded, 1)},
+			how: late, groups: groups, statuses: statuses{"x": ago(Progressing, 6), "y": ago(Succeeded, 1)},
 			want: Plan{Stopped: true, TimedOut: []string{"x"}},
 		},
-		"their success has to last": {how: soaking, groups: groups, standings: done, want: Plan{Next: in(1), Turn: nil}},
+		"their success has to last": {how: soaking, groups: groups, statuses: done, want: Plan{Next: in(1), Turn: nil}},
 		"clusters in progress from an earlier rollout block nobody": {
-			how: canaries, groups: groups, standings: standings{"a": ago(Failed, 60), "b": ago(Progressing, 60)}, want: Plan{Turn: []string{"x", "y"}},
+			how: canaries, groups: groups, statuses: statuses{"a": ago(Failed, 60), "b": ago(Progressing, 60)}, want: Plan{Turn: []string{"x", "y"}},
 		},
 		"who has not answered holds up the next group": {
-			how: canaries, groups: groups, standings: standings{"x": ago(Asked, 1), "y": ago(Succeeded, 1)},
+			how: canaries, groups: groups, statuses: statuses{"x": ago(Pending, 1), "y": ago(Succeeded, 1)},
 		},
 		"a group that is not there is passed over": {
 			how: Strategy{Type: Progressive, Mandatory: []GroupName{{Name: "nobody"}}}, groups: one("a"), want: Plan{Turn: []string{"a"}},
 		},
-		"group by group too": {how: perGroup, groups: groups, standings: done, want: Plan{Turn: []string{"a", "b"}}},
+		"group by group too": {how: perGroup, groups: groups, statuses: done, want: Plan{Turn: []string{"a", "b"}}},
 		"group by group, failures stop the rollout": {
-			how: perGroup, groups: groups, standings: standings{"x": ago(Failed, 1), "y": ago(Succeeded, 1)}, want: Plan{Stopped: true},
+			how: perGroup, groups: groups, statuses: statuses{"x": ago(Failed, 1), "y": ago(Succeeded, 1)}, want: Plan{Stopped: true},
 		},
 	})
 }
@@ -237,37 +237,37 @@ func TestNext_ProgressivePerGroup(t *testing.T) {
 	run(t, map[string]nextCase{
 		"the group of the lowest index at once": {how: how, groups: groups, want: Plan{Turn: []string{"a", "b"}}},
 		"the next once all of it succeeded": {
-			how: how, groups: groups, standings: standings{"a": ago(Succeeded, 1), "b": ago(Succeeded, 1)}, want: Plan{Turn: []string{"c", "d"}},
+			how: how, groups: groups, statuses: statuses{"a": ago(Succeeded, 1), "b": ago(Succeeded, 1)}, want: Plan{Turn: []string{"c", "d"}},
 		},
 		"not while one is in progress": {
-			how: how, groups: groups, standings: standings{"a": ago(Succeeded, 1), "b": ago(Progressing, 1)},
+			how: how, groups: groups, statuses: statuses{"a": ago(Succeeded, 1), "b": ago(Progressing, 1)},
 		},
 		"a cluster that joins a group that is through gets it": {
-			how: how, groups: groups, standings: standings{"a": ago(Succeeded, 1), "c": ago(Succeeded, 1), "d": ago(Succeeded, 1), "e": ago(Succeeded, 1)},
+			how: how, groups: groups, statuses: statuses{"a": ago(Succeeded, 1), "c": ago(Succeeded, 1), "d": ago(Succeeded, 1), "e": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"b"}},
 		},
 		"not while a success has not lasted": {
-			how: soaking, groups: groups, standings: standings{"a": ago(Succeeded, 2), "b": ago(Succeeded, 9)}, want: Plan{Next: in(3)},
+			how: soaking, groups: groups, statuses: statuses{"a": ago(Succeeded, 2), "b": ago(Succeeded, 9)}, want: Plan{Next: in(3)},
 		},
 		"a failure stops it where none is tolerated": {
-			how: how, groups: groups, standings: standings{"a": ago(Failed, 1), "b": ago(Succeeded, 1)}, want: Plan{Stopped: true},
+			how: how, groups: groups, statuses: statuses{"a": ago(Failed, 1), "b": ago(Succeeded, 1)}, want: Plan{Stopped: true},
 		},
 		"failures are counted in each group": {
-			how: half, groups: groups, standings: standings{"a": ago(Failed, 1), "b": ago(Succeeded, 1)}, want: Plan{Turn: []string{"c", "d"}},
+			how: half, groups: groups, statuses: statuses{"a": ago(Failed, 1), "b": ago(Succeeded, 1)}, want: Plan{Turn: []string{"c", "d"}},
 		},
 		"a second one in the group stops it": {
-			how: half, groups: groups, standings: standings{"a": ago(Failed, 1), "b": ago(Failed, 1)}, want: Plan{Stopped: true},
+			how: half, groups: groups, statuses: statuses{"a": ago(Failed, 1), "b": ago(Failed, 1)}, want: Plan{Stopped: true},
 		},
 		"timed out cluster does not replace one in progress": {
-			how: late, groups: groups, standings: standings{"a": ago(Progressing, 6), "b": ago(Progressing, 1)},
+			how: late, groups: groups, statuses: statuses{"a": ago(Progressing, 6), "b": ago(Progressing, 1)},
 			want: Plan{TimedOut: []string{"a"}, Next: in(4)},
 		},
 		"one that timed out lets the next group go": {
-			how: late, groups: groups, standings: standings{"a": ago(Progressing, 6), "b": ago(Succeeded, 1)},
+			how: late, groups: groups, statuses: statuses{"a": ago(Progressing, 6), "b": ago(Succeeded, 1)},
 			want: Plan{Turn: []string{"c", "d"}, TimedOut: []string{"a"}},
 		},
 		"who was left out holds up nobody": {
-			how: how, groups: groups, standings: standings{"a": ago(Skipped, 1), "b": ago(Skipped, 1)}, want: Plan{Turn: []string{"c", "d"}},
+			how: how, groups: groups, statuses: statuses{"a": ago(Skipped, 1), "b": ago(Skipped, 1)}, want: Plan{Turn: []string{"c", "d"}},
 		},
 	})
 }
@@ -301,7 +301,7 @@ func TestParseDeadline_ReadsDurations(t *testing.T) {
 	}
 }
 
-// A rollout can be interrupted at any point. The next step follows from the standings: it is
+// A rollout can be interrupted at any point. The next step follows from the statuses: it is
 // deterministic, and the rollout ends.
 func TestProperty_RolloutEnds(t *testing.T) {
 	groups := []Group{group(0, "canary", "a", "b"), group(1, "", "c", "d", "e"), group(2, "", "f")}
@@ -309,7 +309,7 @@ func TestProperty_RolloutEnds(t *testing.T) {
 		"all": {Type: All}, "two at a time": {Type: Progressive, MaxConcurrency: intstr.FromInt32(2), Mandatory: []GroupName{{Name: "canary"}}},
 		"per group": {Type: ProgressivePerGroup},
 	} {
-		given := standings{}
+		given := statuses{}
 		for range 10 {
 			plan, err := Next(how, groups, given, now)
 			if err != nil {

@@ -61,8 +61,8 @@ type Group struct {
 type State int
 
 const (
-	// Asked means that the cluster has not answered yet. Without a time it does not time out.
-	Asked State = iota
+	// Pending means that the cluster has not reported a state yet. Without a time it does not time out.
+	Pending State = iota
 	// Progressing means that the cluster is in progress.
 	Progressing
 	// Succeeded means that the cluster is done.
@@ -75,8 +75,8 @@ const (
 	Skipped
 )
 
-// Standing is the state of a cluster that has been given the new version, and its time.
-type Standing struct {
+// ClusterRolloutStatus is the state of a cluster that has been given the new version, and its time.
+type ClusterRolloutStatus struct {
 	State State
 	// Since is when the state began. Zero is unknown, and treated as now.
 	Since time.Time
@@ -84,7 +84,7 @@ type Standing struct {
 
 // Plan is the next step of a rollout.
 type Plan struct {
-	// Turn are the clusters to start now, in order. None of them has a standing.
+	// Turn are the clusters to start now, in order. None of them has a status.
 	Turn []string
 	// TimedOut are those whose deadline has passed, by name.
 	TimedOut []string

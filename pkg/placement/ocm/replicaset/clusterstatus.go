@@ -14,7 +14,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// standingOf is the standing of a cluster whose ManifestWork equals the current template. Conditions
+// rolloutStatusOf is the rollout status of a cluster whose ManifestWork equals the current template. Conditions
 // of an earlier generation do not count.
 //
 //   - Applied=False is a failure: the manifests reached the cluster and could not be applied.
@@ -22,12 +22,12 @@ import (
 //     Degraded=True a failure, anything else in progress.
 //   - Otherwise Available decides: True is done, Degraded=True a failure.
 //
-// A standing begins with the condition, but not before the cluster was given the template: a
+// A status begins with the condition, but not before the cluster was given the template: a
 // condition that does not change keeps its time across a change of the spec.
-func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
+func rolloutStatusOf(work *workv1.ManifestWork) rolloutstrategy.ClusterRolloutStatus {
 	given := givenAt(work)
 	if work.DeletionTimestamp != nil {
-		return rolloutstrategy.Standing{State: rolloutstrategy.Asked}
+		return rolloutstrategy.ClusterRolloutStatus{State: rolloutstrategy.Pending}
 	}
 	now := func(kind string) *metav1.Condition {
 		condition := meta.FindStatusCondition(work.Status.Conditions, kind)
@@ -36,8 +36,8 @@ func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
 		}
 		return condition
 	}
-	state := func(state rolloutstrategy.State, condition *metav1.Condition) rolloutstrategy.Standing {
-		return rolloutstrategy.Standing{State: state, Since: later(given, condition.LastTransitionTime.Time)}
+	state := func(state rolloutstrategy.State, condition *metav1.Condition) rolloutstrategy.ClusterRolloutStatus {
+		return rolloutstrategy.ClusterRolloutStatus{State: state, Since: later(given, condition.LastTransitionTime.Time)}
 	}
 	applied, available, progressing, degraded := now(workv1.ConditionApplied), now(workv1.ConditionAvailable), now(workv1.ConditionProgressing), now(workv1.ConditionDegraded)
 	stale := degraded == nil && meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionDegraded) != nil
@@ -46,7 +46,7 @@ func standingOf(work *workv1.ManifestWork) rolloutstrategy.Standing {
 	case applied != nil && applied.Status == metav1.ConditionFalse:
 		return state(rolloutstrategy.Failed, applied)
 	case applied == nil || applied.Status != metav1.ConditionTrue, stale, progressing == nil && available == nil:
-		return rolloutstrategy.Standing{State: rolloutstrategy.Asked, Since: given}
+		return rolloutstrategy.ClusterRolloutStatus{State: rolloutstrategy.Pending, Since: given}
 	case progressing != nil && progressing.Status == metav1.ConditionFalse:
 		return state(rolloutstrategy.Succeeded, progressing)
 	case bad && (progressing == nil || progressing.Status == metav1.ConditionTrue):

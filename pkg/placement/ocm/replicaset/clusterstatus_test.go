@@ -22,7 +22,7 @@ func condition(kind string, status metav1.ConditionStatus, generation int64, min
 	return metav1.Condition{Type: kind, Status: status, ObservedGeneration: generation, LastTransitionTime: metav1.NewTime(noon.Add(time.Duration(minutes) * time.Minute))}
 }
 
-func TestStandingOf_FollowsConditions(t *testing.T) {
+func TestRolloutStatusOf_FollowsConditions(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	applied := condition(workv1.ConditionApplied, yes, 2, 1)
 	available := condition(workv1.ConditionAvailable, yes, 2, 5)
@@ -30,13 +30,13 @@ func TestStandingOf_FollowsConditions(t *testing.T) {
 		return condition(workv1.ConditionProgressing, status, 2, 7)
 	}
 	degraded := condition(workv1.ConditionDegraded, yes, 2, 9)
-	at := func(state rolloutstrategy.State, minutes int) rolloutstrategy.Standing {
-		return rolloutstrategy.Standing{State: state, Since: noon.Add(time.Duration(minutes) * time.Minute)}
+	at := func(state rolloutstrategy.State, minutes int) rolloutstrategy.ClusterRolloutStatus {
+		return rolloutstrategy.ClusterRolloutStatus{State: state, Since: noon.Add(time.Duration(minutes) * time.Minute)}
 	}
-	asked := at(rolloutstrategy.Asked, 0)
+	asked := at(rolloutstrategy.Pending, 0)
 	for name, tc := range map[string]struct {
 		conditions []metav1.Condition
-		want       rolloutstrategy.Standing
+		want       rolloutstrategy.ClusterRolloutStatus
 	}{
 		"nothing is reported":                   {nil, asked},
 		"all conditions are outdated":           {[]metav1.Condition{condition(workv1.ConditionApplied, yes, 1, 1), condition(workv1.ConditionAvailable, yes, 1, 1)}, asked},
@@ -61,28 +61,28 @@ func TestStandingOf_FollowsConditions(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Generation: 2, Annotations: map[string]string{workv1alpha1.GivenAtAnnotation: noon.Format(time.RFC3339)}},
 			Status:     workv1.ManifestWorkStatus{Conditions: tc.conditions},
 		}
-		if diff := cmp.Diff(tc.want, standingOf(work)); diff != "" {
+		if diff := cmp.Diff(tc.want, rolloutStatusOf(work)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-func TestStandingOf_WithoutTime(t *testing.T) {
+func TestRolloutStatusOf_WithoutTime(t *testing.T) {
 	going := metav1.NewTime(noon)
 	for name, tc := range map[string]struct {
 		work *workv1.ManifestWork
-		want rolloutstrategy.Standing
+		want rolloutstrategy.ClusterRolloutStatus
 	}{
-		"nobody noted when it was given": {&workv1.ManifestWork{}, rolloutstrategy.Standing{State: rolloutstrategy.Asked}},
-		"what was noted is no time":      {&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{workv1alpha1.GivenAtAnnotation: "x"}}}, rolloutstrategy.Standing{State: rolloutstrategy.Asked}},
+		"nobody noted when it was given": {&workv1.ManifestWork{}, rolloutstrategy.ClusterRolloutStatus{State: rolloutstrategy.Pending}},
+		"what was noted is no time":      {&workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{workv1alpha1.GivenAtAnnotation: "x"}}}, rolloutstrategy.ClusterRolloutStatus{State: rolloutstrategy.Pending}},
 		"it is being deleted": {&workv1.ManifestWork{
 			ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &going},
 			Status: workv1.ManifestWorkStatus{Conditions: []metav1.Condition{
 				condition(workv1.ConditionApplied, metav1.ConditionTrue, 0, 1), condition(workv1.ConditionAvailable, metav1.ConditionTrue, 0, 1),
 			}},
-		}, rolloutstrategy.Standing{State: rolloutstrategy.Asked}},
+		}, rolloutstrategy.ClusterRolloutStatus{State: rolloutstrategy.Pending}},
 	} {
-		if diff := cmp.Diff(tc.want, standingOf(tc.work)); diff != "" {
+		if diff := cmp.Diff(tc.want, rolloutStatusOf(tc.work)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
