@@ -210,7 +210,7 @@ func (o *joinOptions) moreValues() ([]byte, error) {
 type inProcess struct{}
 
 // Render implements helmchart.Engine.
-func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Rendered, error) {
 	answer := engine.Render(r)
 	if answer.Problem != nil {
 		return nil, fmt.Errorf("rendering the agent's chart with these values: %w", answer.Problem)

@@ -46,34 +46,34 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, eviction, "reading eviction %q", req.Name); !found {
 		return ctrl.Result{}, err
 	}
-	if eviction.DeletionTimestamp != nil || answered(eviction) {
+	if eviction.DeletionTimestamp != nil || isDecided(eviction) {
 		return ctrl.Result{}, nil
 	}
 	// If the binding changes meanwhile, the eviction is judged again.
-	return objects.Again(ctrl.Result{}, r.answer(ctx, eviction))
+	return objects.Again(ctrl.Result{}, r.execute(ctx, eviction))
 }
 
-func (r *Reconciler) answer(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
+func (r *Reconciler) execute(ctx context.Context, eviction *placementv1beta1.ClusterResourcePlacementEviction) error {
 	c, err := r.gather(ctx, &eviction.Spec)
 	if err != nil {
 		return err
 	}
-	answer := Judge(c)
-	if b := answer.Delete; b != nil {
+	verdict := Judge(c)
+	if b := verdict.Delete; b != nil {
 		unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
 		if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
 		}
 	}
 	before := eviction.DeepCopy()
-	for _, condition := range answer.conditions(eviction.Generation) {
+	for _, condition := range verdict.conditions(eviction.Generation) {
 		meta.SetStatusCondition(&eviction.Status.Conditions, condition)
 	}
 	if err := r.Client.Status().Patch(ctx, eviction, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("writing the status of eviction %q: %w", eviction.Name, err)
 	}
 	ctrl.LoggerFrom(ctx).Info("Decided on an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
-		"executed", answer.Executed, "reason", answer.Message)
+		"executed", verdict.Executed, "reason", verdict.Message)
 	return nil
 }
 

@@ -46,8 +46,8 @@ type Case struct {
 	Budget *placementv1beta1.ClusterResourcePlacementDisruptionBudget
 }
 
-// Answer is the decision on an eviction.
-type Answer struct {
+// Verdict is the decision on an eviction.
+type Verdict struct {
 	// Valid is false if there is nothing to evict.
 	Valid bool
 	// Executed is true if the placement can be removed, or is already being removed.
@@ -59,14 +59,14 @@ type Answer struct {
 }
 
 // Judge decides on an eviction.
-func Judge(c *Case) Answer {
+func Judge(c *Case) Verdict {
 	switch {
 	case c.Placement == nil:
-		return Answer{Message: messageNoPlacement}
+		return Verdict{Message: messageNoPlacement}
 	case c.Placement.DeletionTimestamp != nil:
-		return Answer{Message: messagePlacementDeleting}
+		return Verdict{Message: messagePlacementDeleting}
 	case c.kind() == placementv1beta1.PickFixed:
-		return Answer{Message: messagePickFixed}
+		return Verdict{Message: messagePickFixed}
 	}
 	var binding placementv1beta1.BindingObject
 	for _, b := range c.Bindings {
@@ -74,12 +74,12 @@ func Judge(c *Case) Answer {
 			continue
 		}
 		if binding != nil {
-			return Answer{Message: messageManyBindings}
+			return Verdict{Message: messageManyBindings}
 		}
 		binding = b
 	}
 	if binding == nil {
-		return Answer{Message: messageNoBinding}
+		return Verdict{Message: messageNoBinding}
 	}
 	return c.judge(binding)
 }
@@ -91,12 +91,12 @@ func (c *Case) kind() placementv1beta1.PlacementType {
 	return placementv1beta1.PickAll
 }
 
-func (c *Case) judge(b placementv1beta1.BindingObject) Answer {
-	allowed := func(message string) Answer { return Answer{Valid: true, Executed: true, Message: message, Delete: b} }
-	blocked := func(message string) Answer { return Answer{Valid: true, Message: message} }
+func (c *Case) judge(b placementv1beta1.BindingObject) Verdict {
+	allowed := func(message string) Verdict { return Verdict{Valid: true, Executed: true, Message: message, Delete: b} }
+	blocked := func(message string) Verdict { return Verdict{Valid: true, Message: message} }
 	switch {
 	case b.GetDeletionTimestamp() != nil:
-		return Answer{Valid: true, Executed: true, Message: messageBeingRemoved}
+		return Verdict{Valid: true, Executed: true, Message: messageBeingRemoved}
 	case !placed(b):
 		return blocked(messageNothingPlaced)
 	case rollout.Failed(b) || isTrue(b, placementv1beta1.ConditionDiffReported):
@@ -173,7 +173,7 @@ func isTrue(b placementv1beta1.BindingObject, kind string) bool {
 }
 
 // conditions are the conditions of the eviction for the answer.
-func (v Answer) conditions(generation int64) []metav1.Condition {
+func (v Verdict) conditions(generation int64) []metav1.Condition {
 	valid := metav1.Condition{
 		Type: placementv1beta1.ConditionEvictionValid, Status: metav1.ConditionTrue, ObservedGeneration: generation,
 		Reason: placementv1beta1.ReasonEvictionValid, Message: messageValid,
@@ -192,8 +192,8 @@ func (v Answer) conditions(generation int64) []metav1.Condition {
 	return []metav1.Condition{valid, executed}
 }
 
-// answered reports whether an eviction was decided.
-func answered(e *placementv1beta1.ClusterResourcePlacementEviction) bool {
+// isDecided reports whether an eviction was decided.
+func isDecided(e *placementv1beta1.ClusterResourcePlacementEviction) bool {
 	return meta.IsStatusConditionFalse(e.Status.Conditions, placementv1beta1.ConditionEvictionValid) ||
 		meta.FindStatusCondition(e.Status.Conditions, placementv1beta1.ConditionEvictionExecuted) != nil
 }

@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 		no      = "blocked"
 		goes    = "going already"
 	)
-	type want struct{ answer, message string }
+	type want struct{ verdict, message string }
 	within := func(n, of string) string {
 		return "Eviction is allowed by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: " + n + ", totalPlacements: " + of
 	}
@@ -128,45 +128,45 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.c.Member = "a"
-			answer := Judge(&tc.c)
-			got := want{no, answer.Message}
+			verdict := Judge(&tc.c)
+			got := want{no, verdict.Message}
 			switch {
-			case !answer.Valid:
-				got.answer = refused
-			case answer.Executed && answer.Delete == nil:
-				got.answer = goes
-			case answer.Executed && answer.Delete.GetSpec().TargetCluster == "a":
-				got.answer = yes
+			case !verdict.Valid:
+				got.verdict = refused
+			case verdict.Executed && verdict.Delete == nil:
+				got.verdict = goes
+			case verdict.Executed && verdict.Delete.GetSpec().TargetCluster == "a":
+				got.verdict = yes
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("Judge() (-want +got):\n%s", diff)
 			}
-			if !answer.Executed && answer.Delete != nil {
+			if !verdict.Executed && verdict.Delete != nil {
 				t.Error("blocked eviction deletes a binding")
 			}
 		})
 	}
 }
 
-func TestAnswer_Conditions(t *testing.T) {
+func TestVerdict_Conditions(t *testing.T) {
 	type brief struct{ Type, Status, Reason, Message string }
 	cases := map[string]struct {
-		answer Answer
-		want   []brief
+		verdict Verdict
+		want    []brief
 	}{
-		"invalid": {Answer{Message: "no"}, []brief{{"Valid", "False", "ClusterResourcePlacementEvictionInvalid", "no"}}},
-		"blocked": {Answer{Valid: true, Message: "no"}, []brief{
+		"invalid": {Verdict{Message: "no"}, []brief{{"Valid", "False", "ClusterResourcePlacementEvictionInvalid", "no"}}},
+		"blocked": {Verdict{Valid: true, Message: "no"}, []brief{
 			{"Valid", "True", "ClusterResourcePlacementEvictionValid", "Eviction is valid"}, {"Executed", "False", "ClusterResourcePlacementEvictionNotExecuted", "no"}}},
-		"executed": {Answer{Valid: true, Executed: true, Message: "yes"}, []brief{
+		"executed": {Verdict{Valid: true, Executed: true, Message: "yes"}, []brief{
 			{"Valid", "True", "ClusterResourcePlacementEvictionValid", "Eviction is valid"}, {"Executed", "True", "ClusterResourcePlacementEvictionExecuted", "yes"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			eviction := &placementv1beta1.ClusterResourcePlacementEviction{}
-			if answered(eviction) {
-				t.Error("an eviction without conditions counts as answered")
+			if isDecided(eviction) {
+				t.Error("an eviction without conditions counts as decided")
 			}
-			eviction.Status.Conditions = tc.answer.conditions(7)
+			eviction.Status.Conditions = tc.verdict.conditions(7)
 			var got []brief
 			for _, c := range eviction.Status.Conditions {
 				if c.ObservedGeneration != 7 {
@@ -177,7 +177,7 @@ func TestAnswer_Conditions(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("conditions() (-want +got):\n%s", diff)
 			}
-			if !answered(eviction) {
+			if !isDecided(eviction) {
 				t.Error("decided eviction would be decided again")
 			}
 		})

@@ -23,14 +23,14 @@ type Bundled struct {
 // they may contain credentials, so no error quotes them. An error is a Problem if they do not fit
 // the chart.
 func (b *Bundled) Render(ctx context.Context, name, namespace string, values json.RawMessage) ([]*unstructured.Unstructured, error) {
-	answer, err := b.Engine.Render(ctx, &Release{
+	rendered, err := b.Engine.Render(ctx, &Release{
 		Name: name, Namespace: namespace, Package: b.Package, Values: values, Confidential: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	objects := make([]*unstructured.Unstructured, 0, len(answer.Objects))
-	for _, o := range answer.Objects {
+	objects := make([]*unstructured.Unstructured, 0, len(rendered.Objects))
+	for _, o := range rendered.Objects {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(o.JSON); err != nil {
 			return nil, fmt.Errorf("reading what %s renders to: %w", o.Template, err)

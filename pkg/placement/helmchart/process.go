@@ -20,8 +20,8 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// MaxMemory limits its memory, in addition to what it has at the start.
 	MaxMemory = 256 << 20
-	// maxAnswer limits its output: the size of a Work, in a less compact encoding.
-	maxAnswer = 8 << 20
+	// maxOutput limits its output: the size of a Work, in a less compact encoding.
+	maxOutput = 8 << 20
 	// maxComplaint limits how much of a failed process's error output is read.
 	maxComplaint = 64 << 10
 )
@@ -29,8 +29,8 @@ const (
 // ErrExhausted is returned for a rendering that exceeded its time or memory.
 var ErrExhausted = errors.New("the chart takes more than it may")
 
-// Answer is the output of a rendering process.
-type Answer struct {
+// Rendered is the output of a rendering process.
+type Rendered struct {
 	// Chart is the chart's name and version.
 	Chart   string   `json:"chart"`
 	Objects []Object `json:"objects,omitempty"`
@@ -39,7 +39,7 @@ type Answer struct {
 }
 
 // Process renders in a separate process, which reads the Release as JSON from its standard input,
-// and writes its Answer to its standard output. It gets no environment.
+// and writes its Rendered to its standard output. It gets no environment.
 type Process struct {
 	// Path is the program, Args are its arguments.
 	Path string
@@ -50,7 +50,7 @@ type Process struct {
 
 // Render returns the rendered chart. The error is a Problem if the chart, or its values, are
 // invalid, and wraps ErrExhausted if the rendering exceeded its limits.
-func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
+func (p *Process) Render(ctx context.Context, r *Release) (*Rendered, error) {
 	timeout := p.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
@@ -61,7 +61,7 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a chart: %w", err)
 	}
-	said, complaint := &bounded{limit: maxAnswer, full: cancel}, &bounded{limit: maxComplaint}
+	said, complaint := &bounded{limit: maxOutput, full: cancel}, &bounded{limit: maxComplaint}
 	command := exec.CommandContext(limited, p.Path, p.Args...)
 	command.Env = []string{} // A nil slice would pass the gateway's own environment.
 	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), said, complaint
@@ -71,20 +71,20 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Answer, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case said.overflown:
-		return nil, fmt.Errorf("%w: it renders to more than %d bytes", ErrExhausted, maxAnswer)
+		return nil, fmt.Errorf("%w: it renders to more than %d bytes", ErrExhausted, maxOutput)
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%w: it was not rendered within %s", ErrExhausted, timeout)
 	case runErr != nil:
 		return nil, died(runErr, complaint.kept.String())
 	}
-	var answer Answer
-	if err := json.Unmarshal(said.kept.Bytes(), &answer); err != nil {
+	var rendered Rendered
+	if err := json.Unmarshal(said.kept.Bytes(), &rendered); err != nil {
 		return nil, fmt.Errorf("reading what a rendering process said: %w", err)
 	}
-	if answer.Problem != nil {
-		return nil, answer.Problem
+	if rendered.Problem != nil {
+		return nil, rendered.Problem
 	}
-	return &answer, nil
+	return &rendered, nil
 }
 
 // died returns why a process ended without an answer. Its error output may contain values, so it is

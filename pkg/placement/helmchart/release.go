@@ -98,15 +98,15 @@ func MemberChanges() predicate.Predicate {
 	})
 }
 
-// carrier is the decoded object; its Data has the bytes for both kinds.
-type carrier struct {
+// chartObject is the decoded object; its Data has the bytes for both kinds.
+type chartObject struct {
 	metav1.PartialObjectMetadata
 	Data map[string][]byte
 }
 
 // decode matches field names exactly: an override's "Data" is not data.
-func decode(raw []byte) (*carrier, error) {
-	var c carrier
+func decode(raw []byte) (*chartObject, error) {
+	var c chartObject
 	if err := utiljson.Unmarshal(raw, &c.PartialObjectMetadata); err != nil {
 		return nil, fmt.Errorf("decoding: %w", err)
 	}
@@ -153,7 +153,7 @@ func Read(raw []byte, m override.Member, placementNamespace string) (*Release, e
 	if values := c.Data[KeyValues]; len(values) > 0 {
 		read, err := valuesOf(values)
 		if err != nil && r.Confidential {
-			err = errNotTold // It may quote the value.
+			err = errWithheld // It may quote the value.
 		}
 		if err == nil && read != nil {
 			read, err = override.Expand(read, m)
@@ -166,7 +166,7 @@ func Read(raw []byte, m override.Member, placementNamespace string) (*Release, e
 	return r, nil
 }
 
-func (r *Release) validate(c *carrier) error {
+func (r *Release) validate(c *chartObject) error {
 	known := []string{KeyPackage, KeyChart, KeyVersion, KeyDigest, KeyNamespace, KeyValues, KeyValuesTemplate}
 	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
 		if !slices.Contains(known, key) {
@@ -193,8 +193,8 @@ func (r *Release) validate(c *carrier) error {
 	return nil
 }
 
-// errNotTold replaces an error about confidential values.
-var errNotTold = errors.New("it is invalid; the details are withheld because the value comes from a Secret")
+// errWithheld replaces an error about confidential values.
+var errWithheld = errors.New("it is invalid; the details are withheld because the value comes from a Secret")
 
 // valuesOf decodes values, nil if there are none. Variables are filled in afterwards, so that a
 // member's own data always remains a string.
@@ -247,7 +247,7 @@ func ValuesOnly(before, after []byte) error {
 	if was.Annotations[key] != is.Annotations[key] {
 		return fmt.Errorf("the overrides change annotation %s: of a chart they may change %s only", key, KeyValues)
 	}
-	for _, c := range []*carrier{was, is} {
+	for _, c := range []*chartObject{was, is} {
 		delete(c.Data, KeyValues)
 	}
 	if !maps.EqualFunc(was.Data, is.Data, slices.Equal[[]byte]) {

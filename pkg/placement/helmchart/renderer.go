@@ -40,7 +40,7 @@ var ErrUnreachable = errors.New("the chart could not be fetched")
 
 // Engine renders a chart. *Process implements it.
 type Engine interface {
-	Render(ctx context.Context, r *Release) (*Answer, error)
+	Render(ctx context.Context, r *Release) (*Rendered, error)
 }
 
 // Packages fetches packed charts. *oci.Registries implements it. An error is a Problem if the
@@ -63,8 +63,8 @@ type Renderer struct {
 
 	// mu guards the following fields.
 	mu sync.Mutex
-	// asked are the Releases to render, by their hash.
-	asked map[string]*job
+	// requested are the Releases to render, by their hash.
+	requested map[string]*job
 	// done are results by the hash of their Release, order is the order of their arrival.
 	done  map[string]*result
 	order []string
@@ -99,7 +99,7 @@ type exhausting struct {
 func NewRenderer(engine Engine, packages Packages, scopes Scopes, clock clock.PassiveClock) *Renderer {
 	return &Renderer{
 		engine: engine, packages: packages, scopes: scopes, clock: clock, jobs: workqueue.NewTyped[string](), memory: remembered,
-		asked: map[string]*job{}, done: map[string]*result{}, exhausting: map[string]exhausting{},
+		requested: map[string]*job{}, done: map[string]*result{}, exhausting: map[string]exhausting{},
 	}
 }
 
@@ -147,11 +147,11 @@ func (r *Renderer) Manifests(release *Release, waiting reconcile.Request) ([]pla
 		}
 		r.forget(hash)
 	}
-	if r.asked[hash] == nil {
-		r.asked[hash] = &job{release: release}
+	if r.requested[hash] == nil {
+		r.requested[hash] = &job{release: release}
 		r.jobs.Add(hash)
 	}
-	if j := r.asked[hash]; !slices.Contains(j.waiting, waiting) {
+	if j := r.requested[hash]; !slices.Contains(j.waiting, waiting) {
 		j.waiting = append(j.waiting, waiting)
 	}
 	return nil, ErrRendering
@@ -165,7 +165,7 @@ func (r *Renderer) next(ctx context.Context) bool {
 	}
 	defer r.jobs.Done(hash)
 	r.mu.Lock()
-	release := r.asked[hash].release
+	release := r.requested[hash].release
 	r.mu.Unlock()
 	manifests, err := r.render(ctx, release)
 	if ctx.Err() != nil {
@@ -183,10 +183,10 @@ func (r *Renderer) render(ctx context.Context, release *Release) ([]placementv1b
 	if err := r.exhausted(chart); err != nil {
 		return nil, err
 	}
-	var answer *Answer
+	var rendered *Rendered
 	complete, err := r.fetched(ctx, release)
 	if err == nil {
-		answer, err = r.engine.Render(ctx, complete)
+		rendered, err = r.engine.Render(ctx, complete)
 	}
 	if errors.Is(err, ErrExhausted) || errors.Is(err, ErrUnreachable) {
 		r.suspect(chart, release.Member.Name, err)
@@ -194,7 +194,7 @@ func (r *Renderer) render(ctx context.Context, release *Release) ([]placementv1b
 	if err != nil {
 		return nil, err
 	}
-	return manifestsOf(release, answer.Chart, answer.Objects, r.scopes)
+	return manifestsOf(release, rendered.Chart, rendered.Objects, r.scopes)
 }
 
 // fetched returns the Release with its package.
@@ -258,8 +258,8 @@ func (r *Renderer) finish(hash string, manifests []placementv1beta1.Manifest, er
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	j := r.asked[hash]
-	delete(r.asked, hash)
+	j := r.requested[hash]
+	delete(r.requested, hash)
 	r.done[hash], r.order, r.size = known, append(r.order, hash), r.size+known.size
 	for r.size > r.memory && len(r.order) > 1 {
 		r.forget(r.order[0])

@@ -21,18 +21,18 @@ import (
 // engine returns a test's result for each member.
 type engine struct {
 	mu      sync.Mutex
-	render  func(*Release) (*Answer, error)
+	render  func(*Release) (*Rendered, error)
 	members []string
 }
 
-func (e *engine) Render(_ context.Context, r *Release) (*Answer, error) {
+func (e *engine) Render(_ context.Context, r *Release) (*Rendered, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.members = append(e.members, r.Member.Name)
 	return e.render(r)
 }
 
-func (e *engine) asked() string {
+func (e *engine) requested() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return strings.Join(e.members, " ")
@@ -45,7 +45,7 @@ type fixture struct {
 	queue  workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func start(t *testing.T, render func(*Release) (*Answer, error)) *fixture {
+func start(t *testing.T, render func(*Release) (*Rendered, error)) *fixture {
 	t.Helper()
 	f := &fixture{engine: &engine{render: render}, clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}
 	f.Renderer = NewRenderer(f.engine, nil, builtin, f.clock)
@@ -76,10 +76,10 @@ func (f *fixture) ask(t *testing.T, member string) (string, error) {
 	r := &Release{Name: "a", Namespace: "addons", Package: []byte("chart"), Member: Member{Name: member}}
 	manifests, err := f.Manifests(r, waiting(member))
 	if errors.Is(err, ErrRendering) {
-		told, _ := f.queue.Get()
-		f.queue.Done(told)
-		if told != waiting(member) {
-			t.Errorf("queued %s, want %s", told, waiting(member))
+		key, _ := f.queue.Get()
+		f.queue.Done(key)
+		if key != waiting(member) {
+			t.Errorf("queued %s, want %s", key, waiting(member))
 		}
 		manifests, err = f.Manifests(r, waiting(member))
 	}
@@ -90,8 +90,8 @@ func (f *fixture) ask(t *testing.T, member string) (string, error) {
 }
 
 func TestRenderer_CachesResults(t *testing.T) {
-	f := start(t, func(r *Release) (*Answer, error) {
-		return &Answer{Objects: []Object{object("ConfigMap", "", r.Member.Name)}}, nil
+	f := start(t, func(r *Release) (*Rendered, error) {
+		return &Rendered{Objects: []Object{object("ConfigMap", "", r.Member.Name)}}, nil
 	})
 	for _, member := range []string{"a", "b", "a", "a", "b"} {
 		got, err := f.ask(t, member)
@@ -99,13 +99,13 @@ func TestRenderer_CachesResults(t *testing.T) {
 			t.Errorf("member %s gets %s, %v", member, got, err)
 		}
 	}
-	if asked := f.engine.asked(); asked != "a b" {
-		t.Errorf("rendered for %s", asked)
+	if requested := f.engine.requested(); requested != "a b" {
+		t.Errorf("rendered for %s", requested)
 	}
 }
 
 func TestRenderer_DoesNotRetryProblems(t *testing.T) {
-	f := start(t, func(*Release) (*Answer, error) { return nil, &Problem{What: "no"} })
+	f := start(t, func(*Release) (*Rendered, error) { return nil, &Problem{What: "no"} })
 	for range 3 {
 		var problem *Problem
 		if _, err := f.ask(t, "a"); !errors.As(err, &problem) {
@@ -113,27 +113,27 @@ func TestRenderer_DoesNotRetryProblems(t *testing.T) {
 		}
 		f.clock.SetTime(f.clock.Now().Add(time.Hour))
 	}
-	if asked := f.engine.asked(); asked != "a" {
-		t.Errorf("rendered for %s", asked)
+	if requested := f.engine.requested(); requested != "a" {
+		t.Errorf("rendered for %s", requested)
 	}
 }
 
 func TestRenderer_ExhaustingChartPausesForAllMembers(t *testing.T) {
-	f := start(t, func(*Release) (*Answer, error) { return nil, fmt.Errorf("%w: too long", ErrExhausted) })
+	f := start(t, func(*Release) (*Rendered, error) { return nil, fmt.Errorf("%w: too long", ErrExhausted) })
 	for _, member := range []string{"a", "b", "a"} {
 		if _, err := f.ask(t, member); !errors.Is(err, ErrExhausted) {
 			t.Errorf("error = %v", err)
 		}
 	}
-	if asked := f.engine.asked(); asked != "a" {
-		t.Errorf("a chart that takes too long was tried for %s", asked)
+	if requested := f.engine.requested(); requested != "a" {
+		t.Errorf("a chart that takes too long was tried for %s", requested)
 	}
 	f.clock.SetTime(f.clock.Now().Add(2 * Pause))
 	if _, err := f.ask(t, "b"); !errors.Is(err, ErrExhausted) {
 		t.Errorf("error = %v", err)
 	}
-	if asked := f.engine.asked(); asked != "a b" {
-		t.Errorf("after a while it was tried for %s", asked)
+	if requested := f.engine.requested(); requested != "a b" {
+		t.Errorf("after a while it was tried for %s", requested)
 	}
 }
 
@@ -148,8 +148,8 @@ func (everything) Fetch(_ context.Context, source Source) ([]byte, error) {
 }
 
 func TestRenderer_FetchesCharts(t *testing.T) {
-	e := &engine{render: func(r *Release) (*Answer, error) {
-		return &Answer{Objects: []Object{object("ConfigMap", "", strings.TrimPrefix(string(r.Package), SchemeOCI))}}, nil
+	e := &engine{render: func(r *Release) (*Rendered, error) {
+		return &Rendered{Objects: []Object{object("ConfigMap", "", strings.TrimPrefix(string(r.Package), SchemeOCI))}}, nil
 	}}
 	clock := clocktesting.NewFakePassiveClock(time.Unix(0, 0))
 	release := func(version string) *Release {
@@ -169,8 +169,8 @@ func TestRenderer_FetchesCharts(t *testing.T) {
 }
 
 func TestRenderer_DropsOldResults(t *testing.T) {
-	f := start(t, func(r *Release) (*Answer, error) {
-		return &Answer{Objects: []Object{object("ConfigMap", "", r.Member.Name+strings.Repeat("x", 10*trifle))}}, nil
+	f := start(t, func(r *Release) (*Rendered, error) {
+		return &Rendered{Objects: []Object{object("ConfigMap", "", r.Member.Name+strings.Repeat("x", 10*trifle))}}, nil
 	})
 	f.memory = 100 * trifle
 	for i := range 50 {
@@ -180,7 +180,7 @@ func TestRenderer_DropsOldResults(t *testing.T) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.size > f.memory || len(f.done) != len(f.order) || len(f.done) < 5 || len(f.asked) > 0 {
-		t.Errorf("%d bytes of %d results are remembered, %d are in order, %d are still asked for", f.size, len(f.done), len(f.order), len(f.asked))
+	if f.size > f.memory || len(f.done) != len(f.order) || len(f.done) < 5 || len(f.requested) > 0 {
+		t.Errorf("%d bytes of %d results are remembered, %d are in order, %d are still asked for", f.size, len(f.done), len(f.order), len(f.requested))
 	}
 }

@@ -67,7 +67,7 @@ func expectImported(ctx context.Context, cluster *registrationv1alpha1.Cluster, 
 // inProcess renders the agent's chart in this process.
 type inProcess struct{}
 
-func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Rendered, error) {
 	answer := engine.Render(r)
 	if answer.Problem != nil {
 		return nil, answer.Problem

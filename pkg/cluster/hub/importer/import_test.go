@@ -70,7 +70,7 @@ func TestNeedsAgent(t *testing.T) {
 // inProcess renders in the test process.
 type inProcess struct{}
 
-func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Answer, error) {
+func (inProcess) Render(_ context.Context, r *helmchart.Release) (*helmchart.Rendered, error) {
 	answer := engine.Render(r)
 	if answer.Problem != nil {
 		return nil, answer.Problem

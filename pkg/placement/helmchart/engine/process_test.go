@@ -40,12 +40,12 @@ func process(t *testing.T) *helmchart.Process {
 
 func TestProcess_Renders(t *testing.T) {
 	t.Setenv("SECRET", "hunter2")
-	answer, err := process(t).Render(t.Context(), files(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.global.fleetgate.member.name }}}\n"}))
+	rendered, err := process(t).Render(t.Context(), files(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ .Values.global.fleetgate.member.name }}}\n"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(answer.Objects) != 1 || !strings.Contains(string(answer.Objects[0].JSON), `"west-1"`) || answer.Chart != "test 0.1.0" {
-		t.Errorf("answer = %s %s", answer.Chart, answer.Objects)
+	if len(rendered.Objects) != 1 || !strings.Contains(string(rendered.Objects[0].JSON), `"west-1"`) || rendered.Chart != "test 0.1.0" {
+		t.Errorf("answer = %s %s", rendered.Chart, rendered.Objects)
 	}
 	_, err = process(t).Render(t.Context(), files(t, map[string]string{"templates/a.yaml": "{{ fail \"no\" }}"}))
 	var problem *helmchart.Problem
@@ -72,10 +72,10 @@ func TestProcess_EndsHostileCharts(t *testing.T) {
 			t.Parallel()
 			p := process(t)
 			p.Timeout = 5 * time.Second
-			answer, err := p.Render(t.Context(), files(t, map[string]string{"templates/a.yaml": tc.template}))
+			rendered, err := p.Render(t.Context(), files(t, map[string]string{"templates/a.yaml": tc.template}))
 			var problem *helmchart.Problem
 			if err == nil || !errors.Is(err, helmchart.ErrExhausted) && !errors.As(err, &problem) {
-				t.Fatalf("it ended with %v and %v", answer, err)
+				t.Fatalf("it ended with %v and %v", rendered, err)
 			}
 			if !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("it ended with %v, want %q", err, tc.want)

@@ -35,20 +35,20 @@ const oldestVersion = "v1.29.0"
 const maxMessage = 1000
 
 // Render renders a chart. The answer has a Problem if the chart or its values are invalid.
-func Render(r *helmchart.Release) *helmchart.Answer {
-	answer := &helmchart.Answer{}
+func Render(r *helmchart.Release) *helmchart.Rendered {
+	rendered := &helmchart.Rendered{}
 	c, err := loader.LoadArchive(bytes.NewReader(r.Package))
 	if err == nil {
 		err = c.Validate()
 	}
 	if err != nil {
-		return failed(answer, r, fmt.Errorf("%s: %w", helmchart.KeyPackage, err))
+		return failed(rendered, r, fmt.Errorf("%s: %w", helmchart.KeyPackage, err))
 	}
-	answer.Chart = c.Name() + " " + c.Metadata.Version
-	if answer.Objects, err = render(c, r); err != nil {
-		return failed(answer, r, err)
+	rendered.Chart = c.Name() + " " + c.Metadata.Version
+	if rendered.Objects, err = render(c, r); err != nil {
+		return failed(rendered, r, err)
 	}
-	return answer
+	return rendered
 }
 
 // location is a place in Helm's error messages: a file with the line.
@@ -56,7 +56,7 @@ var location = regexp.MustCompile(`[\w./-]+\.[A-Za-z]+:\d+(:\d+)?`)
 
 // failed reports the error. For a confidential chart it reports only the place, because messages of
 // templates may quote values.
-func failed(answer *helmchart.Answer, r *helmchart.Release, err error) *helmchart.Answer {
+func failed(rendered *helmchart.Rendered, r *helmchart.Release, err error) *helmchart.Rendered {
 	problem := &helmchart.Problem{}
 	if !errors.As(err, &problem) {
 		problem.What = err.Error()
@@ -71,9 +71,9 @@ func failed(answer *helmchart.Answer, r *helmchart.Release, err error) *helmchar
 	if len(problem.What) > maxMessage {
 		problem.What = strings.ToValidUTF8(problem.What[:maxMessage], "") + "..."
 	}
-	problem.Chart = answer.Chart
-	answer.Objects, answer.Problem = nil, problem
-	return answer
+	problem.Chart = rendered.Chart
+	rendered.Objects, rendered.Problem = nil, problem
+	return rendered
 }
 
 func render(c *chart.Chart, r *helmchart.Release) ([]helmchart.Object, error) {

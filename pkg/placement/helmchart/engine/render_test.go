@@ -51,13 +51,13 @@ func files(t *testing.T, files map[string]string) *helmchart.Release {
 }
 
 // text is the content of the golden files: each object after the file that it is from.
-func text(t *testing.T, answer *helmchart.Answer) string {
+func text(t *testing.T, rendered *helmchart.Rendered) string {
 	t.Helper()
-	if answer.Problem != nil {
-		t.Fatalf("rendering: %v", answer.Problem)
+	if rendered.Problem != nil {
+		t.Fatalf("rendering: %v", rendered.Problem)
 	}
 	var out strings.Builder
-	for _, o := range answer.Objects {
+	for _, o := range rendered.Objects {
 		written, err := yaml.JSONToYAML(o.JSON)
 		if err != nil {
 			t.Fatal(err)
@@ -120,17 +120,17 @@ func TestRender_PoolsAreTheMembersPodCIDRs(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer := Render(&helmchart.Release{
+			rendered := Render(&helmchart.Release{
 				Name: "n", Namespace: "n", Package: folder(t, "pod-network"), ValuesTemplate: own, Member: member(map[string]string{podCIDRs: tc.cidrs}),
 			})
 			if tc.problem != "" {
-				if answer.Problem == nil || answer.Problem.Where != tc.problem || answer.Problem.Chart != "pod-network 0.1.0" {
-					t.Errorf("problem = %v, want one of %s", answer.Problem, tc.problem)
+				if rendered.Problem == nil || rendered.Problem.Where != tc.problem || rendered.Problem.Chart != "pod-network 0.1.0" {
+					t.Errorf("problem = %v, want one of %s", rendered.Problem, tc.problem)
 				}
 				return
 			}
 			var got []string
-			for _, o := range answer.Objects {
+			for _, o := range rendered.Objects {
 				var pool struct {
 					Kind string
 					Spec struct{ CIDR string }
@@ -140,7 +140,7 @@ func TestRender_PoolsAreTheMembersPodCIDRs(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("pools (-want +got), problem %v:\n%s", answer.Problem, diff)
+				t.Errorf("pools (-want +got), problem %v:\n%s", rendered.Problem, diff)
 			}
 		})
 	}
@@ -230,13 +230,13 @@ func TestRender_ProblemsNameChartAndLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := files(t, tc.files)
 			r.Values, r.ValuesTemplate = json.RawMessage(tc.values), tc.tpl
-			answer := Render(r)
-			if answer.Problem == nil || len(answer.Objects) > 0 {
+			rendered := Render(r)
+			if rendered.Problem == nil || len(rendered.Objects) > 0 {
 				t.Fatal("it was rendered")
 			}
 			for _, want := range tc.want {
-				if !strings.Contains(answer.Problem.Error(), want) {
-					t.Errorf("%q does not say %q", answer.Problem.Error(), want)
+				if !strings.Contains(rendered.Problem.Error(), want) {
+					t.Errorf("%q does not say %q", rendered.Problem.Error(), want)
 				}
 			}
 		})
@@ -254,11 +254,11 @@ func TestRender_ProblemsOfSecretsQuoteNothing(t *testing.T) {
 			}
 			r := files(t, all)
 			r.Confidential, r.Values = true, json.RawMessage(`{"password":"{{ hunter2"}`)
-			answer := Render(r)
-			if answer.Problem == nil {
+			rendered := Render(r)
+			if rendered.Problem == nil {
 				t.Fatal("it was rendered")
 			}
-			if said := answer.Problem.Error(); strings.Contains(said, "hunter2") || !strings.Contains(said, "test/") {
+			if said := rendered.Problem.Error(); strings.Contains(said, "hunter2") || !strings.Contains(said, "test/") {
 				t.Errorf("problem = %q", said)
 			}
 		})
@@ -271,8 +271,8 @@ func TestRender_TemplatesSeeOnlyTheirInputs(t *testing.T) {
 		return files(t, map[string]string{"templates/a.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: {{ " + call + " | quote }}}\n"})
 	}
 	for _, call := range []string{`env "SECRET"`, `expandenv "$SECRET"`, `getHostByName "localhost"`} {
-		if answer := Render(inTemplate(call)); answer.Problem == nil {
-			t.Errorf("%s gives %s", call, answer.Objects[0].JSON)
+		if rendered := Render(inTemplate(call)); rendered.Problem == nil {
+			t.Errorf("%s gives %s", call, rendered.Objects[0].JSON)
 		}
 	}
 	for call, want := range map[string]string{
@@ -335,8 +335,8 @@ func FuzzPackagesAreReadOrRefused(f *testing.F) {
 	f.Add(packed)
 	f.Add([]byte("\x1f\x8b\x08"))
 	f.Fuzz(func(t *testing.T, packed []byte) {
-		answer := Render(&helmchart.Release{Name: "a", Namespace: "a", Package: packed})
-		if answer.Problem == nil && answer.Chart == "" {
+		rendered := Render(&helmchart.Release{Name: "a", Namespace: "a", Package: packed})
+		if rendered.Problem == nil && rendered.Chart == "" {
 			t.Error("neither rendered nor refused")
 		}
 	})

@@ -20,7 +20,7 @@ const (
 )
 
 // Serve is a rendering process: it reads one Release, limits itself, renders, and writes the
-// Answer. Nothing else may be written to out.
+// Rendered. Nothing else may be written to out.
 func Serve(in io.Reader, out io.Writer) error {
 	debug.SetMemoryLimit(garbage)
 	debug.SetMaxStack(maxStack)

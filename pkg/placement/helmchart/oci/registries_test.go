@@ -29,8 +29,8 @@ import (
 
 // server is a registry on loopback that counts requests.
 type server struct {
-	host  string
-	asked atomic.Int32
+	host     string
+	requests atomic.Int32
 }
 
 func serve(t *testing.T) *server {
@@ -38,7 +38,7 @@ func serve(t *testing.T) *server {
 	s, handler := &server{}, registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
-			s.asked.Add(1)
+			s.requests.Add(1)
 		}
 		handler.ServeHTTP(w, r)
 	}))
@@ -116,7 +116,7 @@ func TestFetch_CachesCharts(t *testing.T) {
 			t.Fatalf("fetched %q, %v", packed, err)
 		}
 	}
-	before := s.asked.Load()
+	before := s.requests.Load()
 	if before > 3 {
 		t.Errorf("the registry was asked %d times for tag, manifest and chart", before)
 	}
@@ -124,8 +124,8 @@ func TestFetch_CachesCharts(t *testing.T) {
 	if packed, err := r.Fetch(t.Context(), source); err != nil || string(packed) != "packed" {
 		t.Fatalf("fetched %q, %v", packed, err)
 	}
-	if asked := s.asked.Load() - before; asked != 1 {
-		t.Errorf("after a while the registry was asked %d times, want once, for the tag", asked)
+	if requests := s.requests.Load() - before; requests != 1 {
+		t.Errorf("after a while the registry was asked %d times, want once, for the tag", requests)
 	}
 	s.push(t, "charts/cni", "1.0.0_1", []byte("other"), nil)
 	clock.SetTime(clock.Now().Add(2 * versionsFor))
@@ -170,7 +170,7 @@ func TestFetch_RefusesOtherSources(t *testing.T) {
 			}
 		})
 	}
-	if other.asked.Load() != 0 {
+	if other.requests.Load() != 0 {
 		t.Error("a registry was asked that nobody allowed")
 	}
 }
