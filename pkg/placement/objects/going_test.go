@@ -22,12 +22,12 @@ func TestRefusedAsGoing(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"terminating namespace":                {going, true},
+		"terminating namespace":           {going, true},
 		"the same, and with more details": {fmt.Errorf("creating Secret: %w", going), true},
-		"forbidden":                            {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
-		"missing namespace":                    {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
-		"other error":                          {errors.New("because it is being terminated"), false},
-		"no error":                             {nil, false},
+		"forbidden":                       {apierrors.NewForbidden(secrets, "s", errors.New("no")), false},
+		"missing namespace":               {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), false},
+		"other error":                     {errors.New("because it is being terminated"), false},
+		"no error":                        {nil, false},
 	} {
 		if got := RefusedAsGoing(tc.err); got != tc.want {
 			t.Errorf("%s: got %t", name, got)

@@ -25,7 +25,7 @@ func (r *Reconciler) Begin(ctx context.Context, placement placementv1beta1.Place
 		return nil
 	}
 	all := slices.Concat(bindings, fresh)
-	now, err := r.look(ctx, client.ObjectKeyFromObject(placement), placement, all)
+	now, err := r.read(ctx, client.ObjectKeyFromObject(placement), placement, all)
 	if now == nil || err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	if err != nil {
 		return bindingSteps{}, err
 	}
-	now, err := r.look(ctx, key, placement, bindings)
+	now, err := r.read(ctx, key, placement, bindings)
 	if now == nil || err != nil {
 		return bindingSteps{}, err // A snapshot triggers the placement.
 	}
@@ -138,9 +138,9 @@ type situation struct {
 	at    time.Time
 }
 
-// look reads the input for the rollout of a placement with these bindings; nil while there is no
+// read reads the input for the rollout of a placement with these bindings; nil while there is no
 // snapshot to roll out.
-func (r *Reconciler) look(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
 	snapshots, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingStep
 		return bindingSteps{}, err
 	}
 	pace.Moves = s.moves
-	return Plan(bindings, s.goal.look(s.pauses), pace, s.at), nil
+	return Plan(bindings, s.goal.candidates(s.pauses), pace, s.at), nil
 }
 
 // bind binds to the latest snapshot and overrides. It also adds the dispatcher's finalizer, which saves

@@ -14,14 +14,14 @@ import (
 // one has already failed.
 func ExamplePlan() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	look := func(site string) rollout.Candidate {
+	candidate := func(site string) rollout.Candidate {
 		c := rollout.Candidate{Wanted: "v2", Current: "v1", Available: now.Add(-time.Hour)}
 		if site == "oslo" {
 			c.Available, c.Failed = time.Time{}, true
 		}
 		return c
 	}
-	steps := rollout.Plan([]string{"berlin", "lisbon", "oslo"}, look, rollout.Pace{Target: 3, MaxUnavailable: 1}, now)
+	steps := rollout.Plan([]string{"berlin", "lisbon", "oslo"}, candidate, rollout.Pace{Target: 3, MaxUnavailable: 1}, now)
 	fmt.Println("update:", steps.Update)
 	fmt.Println("wait:", steps.Blocked)
 	// Output:

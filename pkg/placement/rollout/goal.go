@@ -47,8 +47,8 @@ func (g goal) version(member string) string {
 	return version(g.snapshot, cluster, namespaced)
 }
 
-// look translates bindings for Plan.
-func (g goal) look(pauses pauses) func(placementv1beta1.BindingObject) Candidate {
+// candidates translates bindings for Plan.
+func (g goal) candidates(pauses pauses) func(placementv1beta1.BindingObject) Candidate {
 	return func(b placementv1beta1.BindingObject) Candidate {
 		return candidateOf(b, g.version(b.GetSpec().TargetCluster), pauses.has(b))
 	}

@@ -32,7 +32,7 @@ func TestSteps_MatchGoldenFile(t *testing.T) {
 		goal := goal{snapshot: "new", overrides: map[string]override.Set{}}
 		pauses := pauses{placement: d.chance(3), members: map[string]bool{"m-1": d.chance(20), "m-4": d.chance(20)}}
 		pace.Moves = d.chance(20)
-		steps := Plan(bindings, goal.look(pauses), pace, now)
+		steps := Plan(bindings, goal.candidates(pauses), pace, now)
 		return text + written("update", steps.Update) + written("remove", steps.Remove) + written("blocked", steps.Blocked) +
 			written("settled", steps.Settled) + fmt.Sprintf("again %s\n", steps.Again)
 	})

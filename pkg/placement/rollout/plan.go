@@ -65,7 +65,7 @@ type Steps[T any] struct {
 	Again time.Duration
 }
 
-// Plan returns the possible steps. look describes each element of all, which are handled in the given
+// Plan returns the possible steps. describe describes each element of all, which are handled in the given
 // order. With N as target:
 //
 //	may become unavailable = (ready - ready but going) - (N - maxUnavailable)
@@ -75,8 +75,8 @@ type Steps[T any] struct {
 // A target to which Current could not be sent still serves the previous version. It counts as ready
 // only for moves of such targets, so that they leave a bad override within maxUnavailable, and is no
 // reserve for others.
-func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Steps[T] {
-	p := sort(all, look, pace, now)
+func Plan[T any](all []T, describe func(T) Candidate, pace Pace, now time.Time) Steps[T] {
+	p := sort(all, describe, pace, now)
 	mayRemove := max(0, (p.ready-p.readyButGoing)-(pace.Target-pace.MaxUnavailable))
 	mayRetry := (p.ready + p.serving - p.readyButGoing) - (pace.Target - pace.MaxUnavailable)
 	mayAdd := max(0, pace.Target+pace.MaxSurge-p.canBeReady)
@@ -96,9 +96,9 @@ func Plan[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) Step
 // take removes as many elements from the front as the budget allows.
 func take[T any](from *[]T, budget *int) []T {
 	n := min(len(*from), *budget)
-	taken := (*from)[:n]
+	started := (*from)[:n]
 	*from, *budget = (*from)[n:], *budget-n
-	return taken
+	return started
 }
 
 // sorted is the input by kind of step.
@@ -115,10 +115,10 @@ type sorted[T any] struct {
 	again      time.Duration
 }
 
-func sort[T any](all []T, look func(T) Candidate, pace Pace, now time.Time) *sorted[T] {
+func sort[T any](all []T, describe func(T) Candidate, pace Pace, now time.Time) *sorted[T] {
 	p := &sorted[T]{}
 	for _, one := range all {
-		c := look(one)
+		c := describe(one)
 		ready, wait := c.readiness(pace.UnavailablePeriod, now)
 		if ready && c.Undispatched && !c.Going {
 			p.serving++

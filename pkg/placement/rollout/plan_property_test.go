@@ -119,7 +119,7 @@ func play(t *testing.T, seed uint64, dice *rand.Rand, pace Pace, all []maker) {
 		if round > 200 {
 			t.Fatalf("seed %d: rollout does not end: %+v", seed, pace)
 		}
-		steps := Plan(bindingsOf(all), goal{snapshot: "new"}.look(pauses{}), pace, now)
+		steps := Plan(bindingsOf(all), goal{snapshot: "new"}.candidates(pauses{}), pace, now)
 		for _, b := range steps.Update {
 			*find(all, b) = binding(b.GetName(), bound, "new")
 		}

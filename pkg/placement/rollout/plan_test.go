@@ -207,7 +207,7 @@ func TestPlan(t *testing.T) {
 			for _, b := range tc.bindings {
 				bindings = append(bindings, b.ClusterResourceBinding)
 			}
-			steps := Plan(bindings, goal{snapshot: "new"}.look(pauses{}), tc.pace, now)
+			steps := Plan(bindings, goal{snapshot: "new"}.candidates(pauses{}), tc.pace, now)
 			got := counts{len(steps.Update), len(steps.Remove), len(steps.Blocked), len(steps.Settled)}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\nPlan() (-want +got):\n%s", tc.reason, diff)
@@ -297,10 +297,10 @@ func TestPlan_HeldStaysAndTakesNoTurn(t *testing.T) {
 	for _, m := range all {
 		bindings = append(bindings, m.ClusterResourceBinding)
 	}
-	look := func(b placementv1beta1.BindingObject) Candidate {
+	candidate := func(b placementv1beta1.BindingObject) Candidate {
 		return candidateOf(b, goal{snapshot: "new"}.version(""), b.GetName() != "free")
 	}
-	steps := Plan(bindings, look, Pace{Target: 3, MaxUnavailable: 1}, now)
+	steps := Plan(bindings, candidate, Pace{Target: 3, MaxUnavailable: 1}, now)
 	if len(steps.Update) != 1 || steps.Update[0].GetName() != "free" || len(steps.Remove) != 0 || len(steps.Blocked) != 3 {
 		t.Errorf("Plan() = %+v", steps)
 	}

@@ -33,35 +33,35 @@ func Cut(names []string, before [][]string) [][]int {
 	c.keep(before)
 	c.add(names)
 	c.merge()
-	for _, held := range c.held {
-		slices.Sort(held)
+	for _, group := range c.groups {
+		slices.Sort(group)
 	}
-	return c.held
+	return c.groups
 }
 
 // cutter has slices as indexes during their construction.
 type cutter struct {
 	// wanted is the position of clusters without a slice.
 	wanted map[string]int
-	held   [][]int
+	groups [][]int
 }
 
 // keep starts with the remaining clusters of the previous slices.
 func (c *cutter) keep(before [][]string) {
 	kept := sets.New[int]()
 	for _, names := range before {
-		var held []int
+		var group []int
 		for _, name := range names {
-			if at, ok := c.wanted[name]; ok && !kept.Has(at) && len(held) < Size {
+			if at, ok := c.wanted[name]; ok && !kept.Has(at) && len(group) < Size {
 				kept.Insert(at)
-				held = append(held, at)
+				group = append(group, at)
 				delete(c.wanted, name)
 			}
 		}
-		c.held = append(c.held, held)
+		c.groups = append(c.groups, group)
 	}
-	for i := len(c.held) - 1; i >= 0; i-- {
-		if len(c.held[i]) == 0 {
+	for i := len(c.groups) - 1; i >= 0; i-- {
+		if len(c.groups[i]) == 0 {
 			c.drop(i)
 		}
 	}
@@ -74,42 +74,42 @@ func (c *cutter) add(names []string) {
 		if _, missing := c.wanted[name]; !missing {
 			continue
 		}
-		for into < len(c.held) && len(c.held[into]) >= Size {
+		for into < len(c.groups) && len(c.groups[into]) >= Size {
 			into++
 		}
-		if into == len(c.held) {
-			c.held = append(c.held, nil)
+		if into == len(c.groups) {
+			c.groups = append(c.groups, nil)
 		}
-		c.held[into] = append(c.held[into], i)
+		c.groups[into] = append(c.groups[into], i)
 	}
 }
 
 // merge joins the two smallest slices while two of them fit into one.
 func (c *cutter) merge() {
-	for len(c.held) > 1 {
+	for len(c.groups) > 1 {
 		least, next := 0, 1
-		if len(c.held[next]) < len(c.held[least]) {
+		if len(c.groups[next]) < len(c.groups[least]) {
 			least, next = next, least
 		}
-		for i := 2; i < len(c.held); i++ {
-			switch n := len(c.held[i]); {
-			case n < len(c.held[least]):
+		for i := 2; i < len(c.groups); i++ {
+			switch n := len(c.groups[i]); {
+			case n < len(c.groups[least]):
 				least, next = i, least
-			case n < len(c.held[next]):
+			case n < len(c.groups[next]):
 				next = i
 			}
 		}
-		if len(c.held[least])+len(c.held[next]) > Size {
+		if len(c.groups[least])+len(c.groups[next]) > Size {
 			return
 		}
-		c.held[next] = append(c.held[next], c.held[least]...)
+		c.groups[next] = append(c.groups[next], c.groups[least]...)
 		c.drop(least)
 	}
 }
 
 // drop removes a slice, and the last one takes its place.
 func (c *cutter) drop(i int) {
-	last := len(c.held) - 1
-	c.held[i] = c.held[last]
-	c.held = c.held[:last]
+	last := len(c.groups) - 1
+	c.groups[i] = c.groups[last]
+	c.groups = c.groups[:last]
 }

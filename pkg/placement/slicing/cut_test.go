@@ -22,11 +22,11 @@ func numbered(n int) []string {
 func cutOf(names []string, before [][]string) [][]string {
 	var all [][]string
 	for _, slice := range Cut(names, before) {
-		var held []string
+		var group []string
 		for _, at := range slice {
-			held = append(held, names[at])
+			group = append(group, names[at])
 		}
-		all = append(all, held)
+		all = append(all, group)
 	}
 	return all
 }

@@ -50,16 +50,16 @@ type rewrite struct {
 	Writer
 	// kept are the clusters that the decision has before and afterwards.
 	kept sets.Set[string]
-	// held are the clusters of each object; counts is the number of objects that certainly have a
+	// clustersOf are the clusters of each object; counts is the number of objects that certainly have a
 	// cluster.
-	held   map[string][]string
-	counts map[string]int
-	parked []string
-	errs   []error
+	clustersOf map[string][]string
+	counts     map[string]int
+	parked     []string
+	errs       []error
 }
 
 func newRewrite(before, after []Slice, w Writer) *rewrite {
-	r := &rewrite{Writer: w, kept: sets.New[string](), held: make(map[string][]string, len(before)), counts: map[string]int{}}
+	r := &rewrite{Writer: w, kept: sets.New[string](), clustersOf: make(map[string][]string, len(before)), counts: map[string]int{}}
 	wanted := sets.New[string]()
 	for _, s := range after {
 		wanted.Insert(s.Clusters...)
@@ -95,7 +95,7 @@ func (r *rewrite) putAll(pending []Slice) (rest []Slice) {
 func (r *rewrite) stranded(s Slice) []string {
 	var left []string
 	var stay sets.Set[string]
-	for _, cluster := range r.held[s.Name] {
+	for _, cluster := range r.clustersOf[s.Name] {
 		if r.counts[cluster] > 1 || !r.kept.Has(cluster) {
 			continue
 		}
@@ -111,8 +111,8 @@ func (r *rewrite) stranded(s Slice) []string {
 
 // hold records the clusters of an object.
 func (r *rewrite) hold(s Slice) {
-	r.release(r.held[s.Name])
-	r.held[s.Name] = s.Clusters
+	r.release(r.clustersOf[s.Name])
+	r.clustersOf[s.Name] = s.Clusters
 	for _, cluster := range s.Clusters {
 		r.counts[cluster]++
 	}
@@ -130,7 +130,7 @@ func (r *rewrite) doubt(s Slice, err error) {
 	r.errs = append(r.errs, err)
 	after := sets.New(s.Clusters...)
 	var certain []string
-	for _, cluster := range r.held[s.Name] {
+	for _, cluster := range r.clustersOf[s.Name] {
 		if after.Has(cluster) {
 			certain = append(certain, cluster)
 		}

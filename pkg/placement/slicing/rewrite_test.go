@@ -17,10 +17,10 @@ var errWrite = errors.New("the write failed")
 
 // store is a hub with the objects of one decision.
 type store struct {
-	t      *testing.T
-	held   map[string][]string
-	kept   sets.Set[string]
-	writes int
+	t        *testing.T
+	inSlices map[string][]string
+	kept     sets.Set[string]
+	writes   int
 	// fails decides whether a write fails, and whether it was carried out.
 	fails func() (fails, done bool)
 }
@@ -31,12 +31,12 @@ func (s *store) write(do func()) error {
 	if !fails || done {
 		do()
 	}
-	held := sets.New[string]()
-	for _, clusters := range s.held {
-		held.Insert(clusters...)
+	inSlices := sets.New[string]()
+	for _, clusters := range s.inSlices {
+		inSlices.Insert(clusters...)
 	}
-	if missing := s.kept.Difference(held); missing.Len() > 0 {
-		s.t.Fatalf("after write %d no slice has %v: %v", s.writes, sets.List(missing), s.held)
+	if missing := s.kept.Difference(inSlices); missing.Len() > 0 {
+		s.t.Fatalf("after write %d no slice has %v: %v", s.writes, sets.List(missing), s.inSlices)
 	}
 	if fails {
 		return errWrite
@@ -46,18 +46,18 @@ func (s *store) write(do func()) error {
 
 func (s *store) writer() Writer {
 	return Writer{
-		Put: func(slice Slice) error { return s.write(func() { s.held[slice.Name] = slice.Clusters }) },
+		Put: func(slice Slice) error { return s.write(func() { s.inSlices[slice.Name] = slice.Clusters }) },
 		Park: func(clusters []string) (string, error) {
 			name := fmt.Sprintf("parked-%d", s.writes)
-			return name, s.write(func() { s.held[name] = clusters })
+			return name, s.write(func() { s.inSlices[name] = clusters })
 		},
-		Remove: func(name string) error { return s.write(func() { delete(s.held, name) }) },
+		Remove: func(name string) error { return s.write(func() { delete(s.inSlices, name) }) },
 	}
 }
 
 func (s *store) slices() []Slice {
 	var all []Slice
-	for name, clusters := range s.held {
+	for name, clusters := range s.inSlices {
 		all = append(all, Slice{Name: name, Clusters: clusters})
 	}
 	slices.SortFunc(all, func(a, b Slice) int { return len(a.Name) - len(b.Name) })
@@ -80,20 +80,20 @@ func dealtSlices(dice *rand.Rand) []Slice {
 }
 
 func clustersIn(all []Slice) sets.Set[string] {
-	held := sets.New[string]()
+	inSlices := sets.New[string]()
 	for _, s := range all {
-		held.Insert(s.Clusters...)
+		inSlices.Insert(s.Clusters...)
 	}
-	return held
+	return inSlices
 }
 
 func TestRewrite_EveryClusterIsAlwaysInASlice(t *testing.T) {
 	for seed := range uint64(3000) {
 		dice := rand.New(rand.NewPCG(seed, 1))
 		before, after := dealtSlices(dice), dealtSlices(dice)
-		hub := &store{t: t, held: map[string][]string{}, kept: clustersIn(before).Intersection(clustersIn(after))}
+		hub := &store{t: t, inSlices: map[string][]string{}, kept: clustersIn(before).Intersection(clustersIn(after))}
 		for _, s := range before {
-			hub.held[s.Name] = s.Clusters
+			hub.inSlices[s.Name] = s.Clusters
 		}
 		failing := seed%2 == 1
 		hub.fails = func() (bool, bool) { return failing && dice.IntN(3) == 0, dice.IntN(2) == 0 }
@@ -111,8 +111,8 @@ func TestRewrite_EveryClusterIsAlwaysInASlice(t *testing.T) {
 		for _, s := range after {
 			want[s.Name] = s.Clusters
 		}
-		if fmt.Sprint(hub.held) != fmt.Sprint(want) {
-			t.Fatalf("seed %d: the hub has %v, want %v", seed, hub.held, want)
+		if fmt.Sprint(hub.inSlices) != fmt.Sprint(want) {
+			t.Fatalf("seed %d: the hub has %v, want %v", seed, hub.inSlices, want)
 		}
 	}
 }

@@ -71,8 +71,8 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 func (*fleet) watch(b *builder.Builder) *builder.Builder {
 	derived := objects.EnqueuePlacementAfter(settle)
 	return b.
-		Watches(&placementv1beta1.ClusterResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).
-		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, asked()).
+		Watches(&placementv1beta1.ClusterResourcePlacement{}, &handler.EnqueueRequestForObject{}, requestChanged()).
+		Watches(&placementv1beta1.ResourcePlacement{}, &handler.EnqueueRequestForObject{}, requestChanged()).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, derived).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, derived).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, derived, chosenChanged()).

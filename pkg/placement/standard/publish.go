@@ -23,8 +23,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/slicing"
 )
 
-// maxTold is the number of clusters that an event names.
-const maxTold = 10
+// maxNamed is the number of clusters that an event names.
+const maxNamed = 10
 
 // existing are the objects of a placement's decision, by number.
 func (r *Reconciler) existing(ctx context.Context, key types.NamespacedName) ([]*multiclusterv1alpha1.PlacementDecision, error) {
@@ -57,8 +57,8 @@ func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, plac
 	if err != nil {
 		return err
 	}
-	held, missing := cut(parts, published, clustersOf(existing))
-	objects, err := r.desired(key, placement, held)
+	assigned, missing := cut(parts, published, clustersOf(existing))
+	objects, err := r.desired(key, placement, assigned)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, plac
 
 // cut divides parts into objects: the published clusters, in order. There is at least one object. The
 // other clusters are missing.
-func cut(parts [][]string, published sets.Set[string], before [][]string) (held [][]string, missing []string) {
+func cut(parts [][]string, published sets.Set[string], before [][]string) (assigned [][]string, missing []string) {
 	for _, part := range parts {
 		var shown []string
 		for _, cluster := range part {
@@ -89,13 +89,13 @@ func cut(parts [][]string, published sets.Set[string], before [][]string) (held 
 			for _, at := range slice {
 				clusters = append(clusters, shown[at])
 			}
-			held = append(held, clusters)
+			assigned = append(assigned, clusters)
 		}
 	}
-	if len(held) == 0 {
-		held = [][]string{{}}
+	if len(assigned) == 0 {
+		assigned = [][]string{{}}
 	}
-	return held, missing
+	return assigned, missing
 }
 
 func clustersOf(objects []*multiclusterv1alpha1.PlacementDecision) [][]string {
@@ -108,10 +108,10 @@ func clustersOf(objects []*multiclusterv1alpha1.PlacementDecision) [][]string {
 	return all
 }
 
-func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, held [][]string) ([]*multiclusterv1alpha1.PlacementDecision, error) {
+func (r *Reconciler) desired(key types.NamespacedName, placement client.Object, assigned [][]string) ([]*multiclusterv1alpha1.PlacementDecision, error) {
 	decisionKey := keyOf(r.source.kind(key.Namespace), key.Name)
-	objects := make([]*multiclusterv1alpha1.PlacementDecision, len(held))
-	for i, clusters := range held {
+	objects := make([]*multiclusterv1alpha1.PlacementDecision, len(assigned))
+	for i, clusters := range assigned {
 		object := &multiclusterv1alpha1.PlacementDecision{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: r.namespaceOf(key), Name: fmt.Sprintf("%s-%d", decisionKey, i),
@@ -256,5 +256,5 @@ func (r *Reconciler) remove(ctx context.Context, object *multiclusterv1alpha1.Pl
 
 func (r *Reconciler) tellMissing(placement client.Object, decision *multiclusterv1alpha1.PlacementDecision, missing []string) {
 	r.Recorder.Eventf(placement, decision, corev1.EventTypeWarning, multiclusterv1alpha1.EventClustersNotPublished, "DecisionPublished",
-		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, refusal.Names(missing, maxTold), r.Manager, r.Namespace)
+		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, refusal.Names(missing, maxNamed), r.Manager, r.Namespace)
 }

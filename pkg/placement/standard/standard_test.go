@@ -79,7 +79,7 @@ func TestCut_SeparatesPartsAndSkipsUnpublishedClusters(t *testing.T) {
 	for name, tc := range map[string]struct {
 		parts     [][]string
 		published []string
-		held      [][]string
+		assigned  [][]string
 		missing   []string
 	}{
 		"nobody":                    {nil, nil, [][]string{{}}, nil},
@@ -89,8 +89,8 @@ func TestCut_SeparatesPartsAndSkipsUnpublishedClusters(t *testing.T) {
 		"all unpublished":           {[][]string{{"x"}, {}}, nil, [][]string{{}}, []string{"x"}},
 		"part with several objects": {[][]string{names(0, 101)}, names(0, 101), [][]string{names(0, 100), names(100, 101)}, nil},
 	} {
-		held, missing := cut(tc.parts, sets.New(tc.published...), nil)
-		if diff := cmp.Diff(tc.held, held); diff != "" {
+		assigned, missing := cut(tc.parts, sets.New(tc.published...), nil)
+		if diff := cmp.Diff(tc.assigned, assigned); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 		if diff := cmp.Diff(tc.missing, missing); diff != "" {
@@ -156,8 +156,8 @@ func TestWrite_MovedClusterIsAlwaysInAnObject(t *testing.T) {
 			key := types.NamespacedName{Namespace: "n", Name: "p"}
 			stay = sets.New[string]()
 			write := func(clusters []string, existing []*multiclusterv1alpha1.PlacementDecision) []*multiclusterv1alpha1.PlacementDecision {
-				held, _ := cut([][]string{clusters}, sets.New(all...), clustersOf(existing))
-				objects, err := r.desired(key, placement, held)
+				assigned, _ := cut([][]string{clusters}, sets.New(all...), clustersOf(existing))
+				objects, err := r.desired(key, placement, assigned)
 				if err == nil {
 					_, err = r.write(t.Context(), slices.Clone(objects), existing)
 				}

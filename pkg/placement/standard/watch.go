@@ -72,8 +72,8 @@ func (r *Reconciler) comesOrGoes() builder.Predicates {
 	return builder.WithPredicates(enqueue.Updates(func(was, is *multiclusterv1alpha1.ClusterProfile) bool { return r.isOurs(was) != r.isOurs(is) }))
 }
 
-// asked passes changes of a placement's request to be published.
-func asked() builder.Predicates {
+// requestChanged passes changes of a placement's request to be published.
+func requestChanged() builder.Predicates {
 	return builder.WithPredicates(predicate.Or[client.Object](
 		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, enqueue.Updates(func(was, is client.Object) bool {
 			return was.GetUID() != is.GetUID() || (was.GetDeletionTimestamp() == nil) != (is.GetDeletionTimestamp() == nil)

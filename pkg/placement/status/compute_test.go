@@ -440,16 +440,16 @@ func TestEventsOf_WarnsOncePerProblem(t *testing.T) {
 		}
 		return placement
 	}
-	underWay := refused("a")
-	underWay.GetStatus().PlacementStatuses[0].Conditions[0].Reason = placementv1beta1.ReasonApplyInProgress
+	inFlight := refused("a")
+	inFlight.GetStatus().PlacementStatuses[0].Conditions[0].Reason = placementv1beta1.ReasonApplyInProgress
 	want := []happened{{"Warning", "PlacementApplyFailed", `on member "a", Work "w" is not applied`}}
 	for name, test := range map[string]struct {
 		before, after placementv1beta1.PlacementObject
 		want          []happened
 	}{
 		"refused":                    {refused(), refused("a"), want},
-		"rejected after an attempt":  {underWay, refused("a"), want},
-		"in flight":                  {refused(), underWay, nil},
+		"rejected after an attempt":  {inFlight, refused("a"), want},
+		"in flight":                  {refused(), inFlight, nil},
 		"still rejected":             {refused("a"), refused("a"), nil},
 		"rejected by another member": {refused("a"), refused("a", "b"), nil},
 		"recovered":                  {refused("a"), refused(), nil},

@@ -129,9 +129,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	r.Arrival.observe(placement, observed.Changed, r.Clock.Now())
-	told, again := r.standstills.look(req.NamespacedName, placement, r.Clock.Now())
-	if told != nil {
-		r.Recorder.Eventf(placement, nil, told.kind, told.reason, "Place", "%s", told.message)
+	reported, again := r.standstills.check(req.NamespacedName, placement, r.Clock.Now())
+	if reported != nil {
+		r.Recorder.Eventf(placement, nil, reported.kind, reported.reason, "Place", "%s", reported.message)
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
 }

@@ -50,11 +50,11 @@ func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 	var all []happened
 	known := problems.Of(before)
 	for _, t := range problems.Of(after) {
-		told := slices.ContainsFunc(known, func(old problems.Trouble) bool {
+		reported := slices.ContainsFunc(known, func(old problems.Trouble) bool {
 			old.Others = t.Others
 			return old == t
 		})
-		if !told && !t.Waits {
+		if !reported && !t.Waits {
 			all = append(all, happened{corev1.EventTypeWarning, warnings[t.Condition], t.String()})
 		}
 	}

@@ -79,9 +79,9 @@ func TestTells_StagesOfManyMembersAreNews(t *testing.T) {
 			members = append(members, bound(name, conditions...))
 		}
 		status := Compute(&Observed{Placement: p, Policy: policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: members})
-		told := tells(p, status)
+		reported := tells(p, status)
 		p.Status = *status
-		return told == news
+		return reported == news
 	}
 	for n := range allReady {
 		if !tell(allReady[:n+1]...) {

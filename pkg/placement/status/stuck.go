@@ -63,29 +63,29 @@ func holdUp(placement placementv1beta1.PlacementObject) *hold {
 // standstills stores which hold of a placement was reported, so that it is reported once. After a start
 // it is reported again.
 type standstills struct {
-	mu   sync.Mutex
-	told map[types.NamespacedName]hold
+	mu       sync.Mutex
+	reported map[types.NamespacedName]hold
 }
 
-// look returns the event for a placement, or nil, and when to look again without a change, or zero.
-func (s *standstills) look(key types.NamespacedName, placement placementv1beta1.PlacementObject, now time.Time) (*happened, time.Duration) {
+// check returns the event for a placement, or nil, and the time until the next check, or zero.
+func (s *standstills) check(key types.NamespacedName, placement placementv1beta1.PlacementObject, now time.Time) (*happened, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := holdUp(placement)
 	if found == nil {
-		delete(s.told, key)
+		delete(s.reported, key)
 		return nil, 0
 	}
 	if left := found.since.Add(stuckAfter).Sub(now); left > 0 {
 		return nil, left
 	}
-	if told, ok := s.told[key]; ok && told.member == found.member && told.since.Equal(found.since) {
+	if last, ok := s.reported[key]; ok && last.member == found.member && last.since.Equal(found.since) {
 		return nil, 0
 	}
-	if s.told == nil {
-		s.told = map[types.NamespacedName]hold{}
+	if s.reported == nil {
+		s.reported = map[types.NamespacedName]hold{}
 	}
-	s.told[key] = *found
+	s.reported[key] = *found
 	return &happened{corev1.EventTypeWarning, rolloutStuck,
 		fmt.Sprintf("Other members have waited for longer than %s: %s", stuckAfter, found.why)}, 0
 }
@@ -94,5 +94,5 @@ func (s *standstills) look(key types.NamespacedName, placement placementv1beta1.
 func (s *standstills) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.told, key)
+	delete(s.reported, key)
 }

@@ -28,10 +28,10 @@ func TestStandstills_ReportsStuckRolloutOnce(t *testing.T) {
 	statuses := func(all ...placementv1beta1.PerClusterPlacementStatus) { placement.Status.PlacementStatuses = all }
 	key := types.NamespacedName{Name: placement.Name}
 	var s standstills
-	look := func(now time.Time, told bool, again time.Duration) {
+	check := func(now time.Time, reported bool, again time.Duration) {
 		t.Helper()
-		event, in := s.look(key, placement, now)
-		if (event != nil) != told || in != again {
+		event, in := s.check(key, placement, now)
+		if (event != nil) != reported || in != again {
 			t.Errorf("after %s: %v, again after %s", now.Sub(began), event, in)
 		}
 		if event != nil && (event.reason != "PlacementRolloutStuck" || !strings.HasSuffix(event.message, `: on member "a", not yet`)) {
@@ -40,14 +40,14 @@ func TestStandstills_ReportsStuckRolloutOnce(t *testing.T) {
 	}
 
 	statuses(broken("a", began))
-	look(began.Add(time.Hour), false, 0) // No member waits for it.
+	check(began.Add(time.Hour), false, 0) // No member waits for it.
 	statuses(broken("c", began.Add(time.Hour)), broken("a", began), waiting)
-	look(began.Add(time.Minute), false, 4*time.Minute)
-	look(began.Add(5*time.Minute), true, 0)
-	look(began.Add(6*time.Minute), false, 0)
+	check(began.Add(time.Minute), false, 4*time.Minute)
+	check(began.Add(5*time.Minute), true, 0)
+	check(began.Add(6*time.Minute), false, 0)
 	statuses(broken("a", began.Add(10*time.Minute)), waiting) // It was ready in between.
-	look(began.Add(11*time.Minute), false, 4*time.Minute)
-	look(began.Add(15*time.Minute), true, 0)
+	check(began.Add(11*time.Minute), false, 4*time.Minute)
+	check(began.Add(15*time.Minute), true, 0)
 	placement.Spec.Strategy.Type = placementv1beta1.ExternalStrategy
-	look(began.Add(time.Hour), false, 0)
+	check(began.Add(time.Hour), false, 0)
 }

@@ -80,12 +80,12 @@ func TestTrim_FitsAnyNumberOfFailures(t *testing.T) {
 			if got := len(status.PlacementStatuses); got != c.entries {
 				t.Fatalf("%d members are named, want %d", got, c.entries)
 			}
-			told := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionStatusTrimmed)
-			if (told != nil) != c.trimmed {
-				t.Errorf("StatusTrimmed is %+v", told)
+			reported := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionStatusTrimmed)
+			if (reported != nil) != c.trimmed {
+				t.Errorf("StatusTrimmed is %+v", reported)
 			}
-			if want := fmt.Sprintf("The placement is ready on %d of %d members", c.members-c.failing, c.members); told != nil && !strings.HasPrefix(told.Message, want) {
-				t.Errorf("StatusTrimmed says %q, want %q", told.Message, want)
+			if want := fmt.Sprintf("The placement is ready on %d of %d members", c.members-c.failing, c.members); reported != nil && !strings.HasPrefix(reported.Message, want) {
+				t.Errorf("StatusTrimmed says %q, want %q", reported.Message, want)
 			}
 			applied := meta.FindStatusCondition(status.Conditions, "ClusterResourcePlacementApplied")
 			if got := string(applied.Status) + applied.Message[strings.Index(applied.Message, " on "):]; !strings.HasPrefix(got, c.count) {

@@ -145,9 +145,9 @@ func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.Place
 	if same(object.Object["status"], report.Status) {
 		return nil
 	}
-	taken, err := selection.Takes(placement.GetNamespace(), placement.GetSpec().ResourceSelectors, schema.GroupKind{Group: id.Group, Kind: id.Kind}, object,
+	selected, err := selection.Takes(placement.GetNamespace(), placement.GetSpec().ResourceSelectors, schema.GroupKind{Group: id.Group, Kind: id.Kind}, object,
 		func(name string) (map[string]string, bool, error) { return r.namespaceLabels(ctx, name) })
-	if err != nil || !taken {
+	if err != nil || !selected {
 		return err
 	}
 	object.Object["status"] = report.Status

@@ -24,8 +24,8 @@ type Report struct {
 // Wanted reports whether statuses are copied to the placement's resources: it requests them, and
 // selects one member.
 func Wanted(spec *placementv1beta1.PlacementSpec) bool {
-	asked := spec.Strategy.ReportBackStrategy
-	if asked == nil || asked.Type != placementv1beta1.ReportBackMirror || asked.Destination != placementv1beta1.ReportBackToOriginalResource {
+	strategy := spec.Strategy.ReportBackStrategy
+	if strategy == nil || strategy.Type != placementv1beta1.ReportBackMirror || strategy.Destination != placementv1beta1.ReportBackToOriginalResource {
 		return false
 	}
 	members, known := objects.Wanted(spec.Policy)

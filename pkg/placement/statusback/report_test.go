@@ -44,8 +44,8 @@ func TestWanted(t *testing.T) {
 	}
 }
 
-// told is the manifest condition of a Deployment.
-func told(name, raw string, applied metav1.ConditionStatus) placementv1beta1.ManifestCondition {
+// manifestCondition is the manifest condition of a Deployment.
+func manifestCondition(name, raw string, applied metav1.ConditionStatus) placementv1beta1.ManifestCondition {
 	return placementv1beta1.ManifestCondition{
 		Identifier: placementv1beta1.WorkResourceIdentifier{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "secrets", Namespace: "shop", Name: name},
 		Conditions: []metav1.Condition{{Type: placementv1beta1.ConditionApplied, Status: applied}},
@@ -64,12 +64,12 @@ func TestReports_OnlyPlacedResources(t *testing.T) {
 	}}
 	work := &placementv1beta1.Work{}
 	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{
-		told("web", `{"status":{"replicas":2}}`, metav1.ConditionTrue),
-		told("web", `{"status":{"replicas":3}}`, metav1.ConditionTrue),
-		told("idle", `{"metadata":{"name":"idle"}}`, metav1.ConditionTrue),
-		told("broken", `{"status":{"replicas":1}}`, metav1.ConditionFalse),
-		told("wrapped", `{"status":{"replicas":1}}`, metav1.ConditionTrue),
-		told("of-somebody-else", `{"status":{"replicas":1}}`, metav1.ConditionTrue),
+		manifestCondition("web", `{"status":{"replicas":2}}`, metav1.ConditionTrue),
+		manifestCondition("web", `{"status":{"replicas":3}}`, metav1.ConditionTrue),
+		manifestCondition("idle", `{"metadata":{"name":"idle"}}`, metav1.ConditionTrue),
+		manifestCondition("broken", `{"status":{"replicas":1}}`, metav1.ConditionFalse),
+		manifestCondition("wrapped", `{"status":{"replicas":1}}`, metav1.ConditionTrue),
+		manifestCondition("of-somebody-else", `{"status":{"replicas":1}}`, metav1.ConditionTrue),
 	}
 	found, err := reports(group, []*placementv1beta1.Work{work})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestReports_RejectsStatusThatIsNoObject(t *testing.T) {
 	group := &snapshot.Group{Parts: []snapshot.Part{{Resources: []placementv1beta1.ResourceIdentifier{
 		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}}}}}
 	work := &placementv1beta1.Work{}
-	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{told("web", `{"status":"fine"}`, metav1.ConditionTrue)}
+	work.Status.ManifestConditions = []placementv1beta1.ManifestCondition{manifestCondition("web", `{"status":"fine"}`, metav1.ConditionTrue)}
 	if found, err := reports(group, []*placementv1beta1.Work{work}); err == nil || len(found) > 0 {
 		t.Errorf("reports() = %v, %v", found, err)
 	}
