@@ -101,7 +101,7 @@ type moving struct {
 	memberConfig *rest.Config
 	member       kubernetes.Interface
 	// agent is the identity that the member's agent has stored.
-	agent *enroll.Standing
+	agent *enroll.StoredIdentity
 	// was is the member on the hub that it leaves, with the Cluster under which it registered; nil
 	// if it has left.
 	was     *clusterv1beta1.MemberCluster
@@ -162,7 +162,7 @@ func (m *moving) look(ctx context.Context) (err error) {
 	if toUID == m.fromUID {
 		return fmt.Errorf("both contexts point to the same hub: set --context to the current hub and --to-context to the other hub")
 	}
-	if m.agent, err = enroll.StandingOf(ctx, m.member, m.AgentNamespace); err != nil {
+	if m.agent, err = enroll.ReadIdentity(ctx, m.member, m.AgentNamespace); err != nil {
 		return fmt.Errorf("reading the agent's state on %s: %w", m.memberConfig.Host, err)
 	}
 	if m.expected, err = read(ctx, m.to, client.ObjectKey{Namespace: m.token.Registration, Name: m.name}, &registrationv1alpha1.Cluster{}); err != nil {

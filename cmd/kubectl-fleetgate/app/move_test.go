@@ -74,7 +74,7 @@ func TestMove_RefusesBeforeChangingAnything(t *testing.T) {
 			from := &overview.Hub{WithWatch: fake.NewClientBuilder().WithScheme(kinds).WithObjects(test.on...).Build(), Config: &rest.Config{Host: "https://hub"}}
 			m := &moving{
 				moveOptions: &moveOptions{token: tokenOptions{Registration: "clusters"}}, name: "edge", from: from, memberConfig: &rest.Config{Host: "https://edge"},
-				agent: &enroll.Standing{Member: "edge", PublicKey: key}, was: member(key), cluster: cluster("the-cluster"),
+				agent: &enroll.StoredIdentity{Member: "edge", PublicKey: key}, was: member(key), cluster: cluster("the-cluster"),
 			}
 			test.change(m)
 			err = m.refuse(t.Context())

@@ -62,7 +62,7 @@ func internalPath(member string) string {
 
 // Await returns nil once the member is admitted, or an error when the context ends.
 func (a *Admission) Await(ctx context.Context) error {
-	told, again := "", firstAdmissionRetry
+	logged, again := "", firstAdmissionRetry
 	for {
 		wait := enrolledRetry
 		if a.enrolled() == nil { // Otherwise the enroller reports the reason.
@@ -71,9 +71,9 @@ func (a *Admission) Await(ctx context.Context) error {
 			if is == admitted {
 				return nil
 			}
-			if ctx.Err() == nil && why != told {
+			if ctx.Err() == nil && why != logged {
 				log.FromContext(ctx).Info("The hub has no place for this member: create its MemberCluster there", "reason", why)
-				told = why
+				logged = why
 			}
 		}
 		select {
@@ -112,17 +112,17 @@ func (a *Admission) Hold(ctx context.Context) {
 	}
 }
 
-// answer is the hub's answer.
-type answer int
+// admissionResult is the hub's response.
+type admissionResult int
 
 const (
-	unknown answer = iota
+	unknown admissionResult = iota
 	admitted
 	dismissed
 )
 
-// ask returns the answer and, unless it is admitted, the reason.
-func (a *Admission) ask(ctx context.Context) (answer, string) {
+// ask returns the result and, unless it is admitted, the reason.
+func (a *Admission) ask(ctx context.Context) (admissionResult, string) {
 	content, err := a.hub.Get().AbsPath(a.path).Do(ctx).Raw()
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):

@@ -23,9 +23,9 @@ import (
 
 // placeHub serves one InternalMemberCluster with the present answer.
 type placeHub struct {
-	server *httptest.Server
-	answer atomic.Pointer[placeAnswer]
-	asked  atomic.Int32
+	server          *httptest.Server
+	admissionResult atomic.Pointer[placeAnswer]
+	asked           atomic.Int32
 }
 
 // placeAnswer is a status code and, for 200, an object.
@@ -37,22 +37,22 @@ type placeAnswer struct {
 func startPlaceHub(t *testing.T, first placeAnswer) *placeHub {
 	t.Helper()
 	h := &placeHub{}
-	h.answer.Store(&first)
+	h.admissionResult.Store(&first)
 	h.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.asked.Add(1)
 		if r.URL.Path != "/apis/cluster.kubernetes-fleet.io/v1beta1/namespaces/fleet-member-edge/internalmemberclusters/edge" {
 			t.Errorf("asked for %s", r.URL.Path)
 		}
-		answer := h.answer.Load()
-		var body any = &answer.internal
-		if answer.code != http.StatusOK {
+		admissionResult := h.admissionResult.Load()
+		var body any = &admissionResult.internal
+		if admissionResult.code != http.StatusOK {
 			reasons := map[int]metav1.StatusReason{
 				http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusNotFound: metav1.StatusReasonNotFound, http.StatusUnauthorized: metav1.StatusReasonUnauthorized,
 			}
-			body = &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(answer.code), Reason: reasons[answer.code]}
+			body = &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: int32(admissionResult.code), Reason: reasons[admissionResult.code]}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(answer.code)
+		w.WriteHeader(admissionResult.code)
 		_ = json.NewEncoder(w).Encode(body)
 	}))
 	t.Cleanup(h.server.Close)
@@ -107,7 +107,7 @@ func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 				clock.Step(most)
 			}
 			waits(t, clock)
-			hub.answer.Store(&placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionFalse, 1)})
+			hub.admissionResult.Store(&placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionFalse, 1)})
 			clock.Step(most)
 			if err := <-has; err != nil {
 				t.Error(err)
@@ -144,8 +144,8 @@ func TestAdmission_SendsNoRequestBeforeTheAgentIsEnrolled(t *testing.T) {
 
 func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 	tests := map[string]struct {
-		answer placeAnswer
-		ends   bool
+		admissionResult placeAnswer
+		ends            bool
 	}{
 		"unchanged":                        {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}, false},
 		"the hub requests Leave":           {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionTrue, 2)}, false},
@@ -158,7 +158,7 @@ func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			hub, clock := startPlaceHub(t, tc.answer), clocktesting.NewFakeClock(time.Now())
+			hub, clock := startPlaceHub(t, tc.admissionResult), clocktesting.NewFakeClock(time.Now())
 			a := hub.admission(t, func() error { return nil }, clock)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -177,7 +177,7 @@ func TestReadAnswer(t *testing.T) {
 		}
 		return sealed
 	}
-	answer := func(clientID string, sealed []byte, reason string) *registrationv1alpha1.ClusterRegistration {
+	admissionResult := func(clientID string, sealed []byte, reason string) *registrationv1alpha1.ClusterRegistration {
 		request := &registrationv1alpha1.ClusterRegistration{
 			ObjectMeta: metav1.ObjectMeta{Name: "request-x", UID: "uid"},
 			Spec:       registrationv1alpha1.ClusterRegistrationSpec{ClientID: clientID},
@@ -195,13 +195,13 @@ func TestReadAnswer(t *testing.T) {
 		key     *sealing.Key
 		want    string
 	}{
-		"granted":                     {answer("client", seal("uid"), ""), key, ""},
-		"not processed yet":           {answer("client", nil, ""), key, RegistrationPending},
-		"the member is being created": {answer("client", nil, registrationv1alpha1.RegistrationReasonWaiting), key, RegistrationPending},
-		"another key has the cluster": {answer("client", nil, registrationv1alpha1.RegistrationReasonConflict), key, RegistrationRefused},
-		"sealed for another request":  {answer("client", seal("uid-2"), ""), key, RegistrationRefused},
-		"sealed for another key":      {answer("client", seal("uid"), ""), other, RegistrationRefused},
-		"of another client ID":        {answer("former", seal("uid"), ""), key, RegistrationRefused},
+		"granted":                     {admissionResult("client", seal("uid"), ""), key, ""},
+		"not processed yet":           {admissionResult("client", nil, ""), key, RegistrationPending},
+		"the member is being created": {admissionResult("client", nil, registrationv1alpha1.RegistrationReasonWaiting), key, RegistrationPending},
+		"another key has the cluster": {admissionResult("client", nil, registrationv1alpha1.RegistrationReasonConflict), key, RegistrationRefused},
+		"sealed for another request":  {admissionResult("client", seal("uid-2"), ""), key, RegistrationRefused},
+		"sealed for another key":      {admissionResult("client", seal("uid"), ""), other, RegistrationRefused},
+		"of another client ID":        {admissionResult("former", seal("uid"), ""), key, RegistrationRefused},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

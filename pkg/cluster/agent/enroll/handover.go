@@ -20,8 +20,8 @@ import (
 // An administrator of a member can move its agent to another hub: the agent uses the values in
 // Secret BootstrapSecret once its present hub no longer accepts it.
 
-// Standing is the identity that an agent stores on its member.
-type Standing struct {
+// StoredIdentity is the identity that an agent stores on its member.
+type StoredIdentity struct {
 	// Member is the name of the cluster on its hub.
 	Member string
 	// PublicKey is the public part of the agent's key, which identifies it to hubs.
@@ -30,8 +30,8 @@ type Standing struct {
 	ProxyURL string
 }
 
-// StandingOf reads the identity that the agent of a namespace stores. It writes nothing.
-func StandingOf(ctx context.Context, member kubernetes.Interface, namespace string) (*Standing, error) {
+// ReadIdentity reads the identity that the agent of a namespace stores. It writes nothing.
+func ReadIdentity(ctx context.Context, member kubernetes.Interface, namespace string) (*StoredIdentity, error) {
 	s := &store{member: member, namespace: namespace}
 	kept, err := s.credential(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func StandingOf(ctx context.Context, member kubernetes.Interface, namespace stri
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %q: %w", KeySecret, err)
 	}
-	return &Standing{Member: kept.member, PublicKey: key.PublicKey(), ProxyURL: kept.proxy}, nil
+	return &StoredIdentity{Member: kept.member, PublicKey: key.PublicKey(), ProxyURL: kept.proxy}, nil
 }
 
 // LeaveValues writes registration values for the agent of a namespace and replaces existing ones.

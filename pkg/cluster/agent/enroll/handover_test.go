@@ -18,7 +18,7 @@ func TestLeaveValues_AreUsedByTheAgent(t *testing.T) {
 	member := fake.NewClientset()
 	const namespace = "fleet-system-second"
 	agent := New(Options{Member: member, Namespace: namespace})
-	if _, err := StandingOf(t.Context(), member, namespace); err == nil || !strings.Contains(err.Error(), namespace) {
+	if _, err := ReadIdentity(t.Context(), member, namespace); err == nil || !strings.Contains(err.Error(), namespace) {
 		t.Errorf("of an agent that never registered got %v", err)
 	}
 	id, err := agent.store.identity(t.Context())
@@ -30,16 +30,16 @@ func TestLeaveValues_AreUsedByTheAgent(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	standing, err := StandingOf(t.Context(), member, namespace)
+	stored, err := ReadIdentity(t.Context(), member, namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&Standing{Member: "edge", PublicKey: id.key.PublicKey(), ProxyURL: "http://proxy:3128"}, standing); diff != "" {
+	if diff := cmp.Diff(&StoredIdentity{Member: "edge", PublicKey: id.key.PublicKey(), ProxyURL: "http://proxy:3128"}, stored); diff != "" {
 		t.Error(diff)
 	}
 	for _, hub := range []string{"https://first", "https://second"} { // The later ones count.
 		left := &Bootstrap{AgentValues: registrationv1alpha1.AgentValues{APIServerURL: hub, Token: "secret", ClusterNamespace: "clusters"},
-			ClientID: "the-cluster", ProxyURL: standing.ProxyURL}
+			ClientID: "the-cluster", ProxyURL: stored.ProxyURL}
 		if err := LeaveValues(t.Context(), member, namespace, left); err != nil {
 			t.Fatal(err)
 		}

@@ -29,13 +29,13 @@ func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error
 		return nil, explainRenewal(err, c)
 	}
 	request := renewalRequest(clusterv1beta1.AgentCredentialSecret, lifetime)
-	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(c.member)).
+	renewedToken, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(c.member)).
 		CreateToken(ctx, clusterv1beta1.AgentAccount, request, metav1.CreateOptions{})
 	if err != nil {
 		return nil, explainRenewal(err, c)
 	}
 	renewed := *c
-	renewed.token, renewed.expires = answer.Status.Token, answer.Status.ExpirationTimestamp.Time
+	renewed.token, renewed.expires = renewedToken.Status.Token, renewedToken.Status.ExpirationTimestamp.Time
 	return &renewed, e.store.putCredential(ctx, &renewed)
 }
 

@@ -44,7 +44,7 @@ type Keeper struct {
 // Run renews the certificate until ctx ends, once the hub allows the agent to request one. It logs
 // what prevents that.
 func (k *Keeper) Run(ctx context.Context) error {
-	told := ""
+	logged := ""
 	for pause := firstAsk; ; pause = min(2*pause, rarestAsk) {
 		manager, err := k.manager(ctx)
 		if err == nil {
@@ -52,9 +52,9 @@ func (k *Keeper) Run(ctx context.Context) error {
 			<-ctx.Done()
 			return nil
 		}
-		if ctx.Err() == nil && err.Error() != told {
-			told = err.Error()
-			log.FromContext(ctx).V(1).Info("No certificate on the hub: " + told)
+		if ctx.Err() == nil && err.Error() != logged {
+			logged = err.Error()
+			log.FromContext(ctx).V(1).Info("No certificate on the hub: " + logged)
 		}
 		select {
 		case <-ctx.Done():
@@ -92,11 +92,11 @@ func (k *Keeper) mayAsk(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "create"},
 	}}
-	answer, err := k.Hub.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	reviewed, err := k.Hub.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("asking whether the agent may ask for a certificate: %w", err)
 	}
-	if !answer.Status.Allowed {
+	if !reviewed.Status.Allowed {
 		return errors.New("the hub does not let the agent ask for a certificate: it does so with registration among the gateway's --ocm, once the member is let in")
 	}
 	return nil

@@ -39,8 +39,8 @@ func MemberRules() []rbacv1.PolicyRule {
 // refuseName returns why no set can request a namespace of this name; empty if it can. house are
 // the agent's own namespaces.
 func refuseName(name string, house []string) string {
-	standing := name == metav1.NamespaceDefault || slices.Contains(house, name)
-	if standing || slices.ContainsFunc([]string{"kube-", "fleet-", "open-cluster-management"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+	reserved := name == metav1.NamespaceDefault || slices.Contains(house, name)
+	if reserved || slices.ContainsFunc([]string{"kube-", "fleet-", "open-cluster-management"}, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
 		return "namespaces of Kubernetes and of the fleet are not managed: give the set's managedNamespaces another name"
 	}
 	return ""

@@ -130,32 +130,32 @@ func hashOf(ca []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// outcome is the result of an attempt: the reason and message of the condition Imported, and the retry
+// result is the result of an attempt: the reason and message of the condition Imported, and the retry
 // delay after a failure.
-type outcome struct {
+type result struct {
 	reason, message string
 	retry           time.Duration
 }
 
-func failed(reason, format string, args ...any) *outcome {
-	return &outcome{reason: reason, message: fmt.Sprintf(format, args...), retry: retryLater}
+func failed(reason, format string, args ...any) *result {
+	return &result{reason: reason, message: fmt.Sprintf(format, args...), retry: retryLater}
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha1.Cluster) (ctrl.Result, error) {
 	if err := r.ensureClientID(ctx, cluster); err != nil {
 		return ctrl.Result{}, err
 	}
-	outcome, err := r.importCluster(ctx, cluster)
+	result, err := r.importCluster(ctx, cluster)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	err = reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
-		cluster.Status = desiredStatus(cluster, outcome, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
+		cluster.Status = desiredStatus(cluster, result, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
 	}, "writing the status of Cluster %q", cluster.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{RequeueAfter: outcome.retry}, nil
+	return ctrl.Result{RequeueAfter: result.retry}, nil
 }
 
 // ensureClientID sets a client ID that cannot be guessed.
@@ -166,7 +166,7 @@ func (r *Reconciler) ensureClientID(ctx context.Context, cluster *registrationv1
 	return reconcileutil.Patch(ctx, r.Client, cluster, func() { cluster.Spec.ClientID = rand.Text() }, "giving Cluster %q a client ID", cluster.Name)
 }
 
-func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*outcome, error) {
+func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*result, error) {
 	if len(r.Namespaces) > 0 && !slices.Contains(r.Namespaces, cluster.Namespace) {
 		return failed(ReasonNamespace, "clusters do not register in namespace %q: use one of those in the gateway's --registration-namespaces, or add it there",
 			cluster.Namespace), nil
@@ -187,7 +187,7 @@ func (r *Reconciler) importCluster(ctx context.Context, cluster *registrationv1a
 
 // access reads the kubeconfig, only from the Cluster's own namespace: a user who can create a Cluster
 // may have no right to read Secrets elsewhere.
-func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*kubeconfig.Access, *outcome, error) {
+func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*kubeconfig.Access, *result, error) {
 	if other := cluster.Spec.KubeConfigSecretNamespace; other != "" && other != cluster.Namespace {
 		return nil, failed(ReasonKubeConfigNotFound, "spec.kubeConfigSecretNamespace is %q: only Secrets of the Cluster's own namespace are read; copy it to %q",
 			other, cluster.Namespace), nil
@@ -215,9 +215,9 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 	return access, nil, nil
 }
 
-// values are those of the registration token for this Cluster alone. They are nil, with an outcome,
+// values are those of the registration token for this Cluster alone. They are nil, with a result,
 // while the token is not available or another owner's object has its name.
-func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *outcome, error) {
+func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *result, error) {
 	token, secret := tokenFor(cluster), corev1.Secret{}
 	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
 	if err != nil {
@@ -259,7 +259,7 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 // TokenName is the name of the registration token for a Cluster's import.
 func TokenName(cluster string) string { return "import-token-" + cluster }
 
-func desiredStatus(cluster *registrationv1alpha1.Cluster, o *outcome, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {
+func desiredStatus(cluster *registrationv1alpha1.Cluster, o *result, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {
 	status := *cluster.Status.DeepCopy()
 	imported := registrationv1alpha1.GenericCondition{
 		Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse, Reason: o.reason, Message: o.message,

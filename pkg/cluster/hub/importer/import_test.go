@@ -214,7 +214,7 @@ func TestDesiredStatus_FailureKeepsInstalledGeneration(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{}
 	cluster.Spec.RedeployAgentGeneration = 3
 	now := time.Now()
-	cluster.Status = desiredStatus(cluster, &outcome{reason: ReasonImported}, "https://hub", "hash", now)
+	cluster.Status = desiredStatus(cluster, &result{reason: ReasonImported}, "https://hub", "hash", now)
 	if *cluster.Status.AgentDeployedGeneration != 3 || cluster.Status.APIServerURL != "https://hub" {
 		t.Errorf("not recorded: %+v", cluster.Status)
 	}

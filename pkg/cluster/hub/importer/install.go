@@ -25,7 +25,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*outcome, error) {
+func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *rest.Config, values registrationv1alpha1.AgentValues) (*result, error) {
 	objects, err := r.manifests(ctx, cluster, values)
 	if ctx.Err() != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 		log.FromContext(ctx).Error(err, "Could not delete a former gateway's binding on a cluster", "server", config.Host)
 	}
 	log.FromContext(ctx).Info("Installed the agent on a cluster", "server", config.Host)
-	return &outcome{reason: ReasonImported, message: "the agent is installed and registers by itself"}, nil
+	return &result{reason: ReasonImported, message: "the agent is installed and registers by itself"}, nil
 }
 
 // Apply writes one object, and replaces a former one that cannot be updated.
@@ -90,7 +90,7 @@ func Mapper() meta.RESTMapper {
 }
 
 // explain returns why the agent could not be installed.
-func explain(obj client.Object, server string, err error) *outcome {
+func explain(obj client.Object, server string, err error) *result {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return failed(ReasonUnreachable, "the hub cannot reach %s (%v): if the cluster is private, let its agent register by itself with a "+

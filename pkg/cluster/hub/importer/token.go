@@ -26,8 +26,8 @@ func tokenFor(cluster *registrationv1alpha1.Cluster) *registrationv1alpha1.Clust
 	return token
 }
 
-func tokenPending() *outcome {
-	return &outcome{reason: ReasonTokenPending, message: "the registration token for this cluster is being created", retry: retrySoon}
+func tokenPending() *result {
+	return &result{reason: ReasonTokenPending, message: "the registration token for this cluster is being created", retry: retrySoon}
 }
 
 // readValues are the agent's values in the Secret of a token, or the reason why they are not used. A
@@ -35,7 +35,7 @@ func tokenPending() *outcome {
 // the agent of another cluster, installed with a kubeconfig that this user cannot read, to a hub of
 // this user.
 func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alpha1.ClusterRegistrationToken, secret *corev1.Secret,
-	hubURL string, hubCA []byte) (*registrationv1alpha1.AgentValues, *outcome) {
+	hubURL string, hubCA []byte) (*registrationv1alpha1.AgentValues, *result) {
 	switch {
 	case !metav1.IsControlledBy(token, cluster):
 		return nil, failed(ReasonTokenConflict, "ClusterRegistrationToken %q is not owned by this Cluster: delete it", token.Name)
@@ -49,7 +49,7 @@ func readValues(cluster *registrationv1alpha1.Cluster, token *registrationv1alph
 	if values.APIServerURL != hubURL || !bytes.Equal(bytes.TrimSpace([]byte(values.APIServerCA)), bytes.TrimSpace(hubCA)) ||
 		values.ClusterNamespace != token.Namespace || values.TokenName != token.Name {
 		// The hub's address may have just changed: the gateway updates the Secret.
-		return nil, &outcome{reason: ReasonTokenPending, message: "The Secret of the registration token names another hub; the gateway is updating it", retry: retryLater}
+		return nil, &result{reason: ReasonTokenPending, message: "The Secret of the registration token names another hub; the gateway is updating it", retry: retryLater}
 	}
 	return &values, nil
 }

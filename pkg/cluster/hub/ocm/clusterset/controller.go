@@ -82,7 +82,7 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 	if err := r.Client.List(ctx, clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing ManagedClusters: %w", err)
 	}
-	failures := []error{r.ensureStanding(ctx, sets)}
+	failures := []error{r.ensureBuiltInSets(ctx, sets)}
 	for i := range sets.Items {
 		failures = append(failures, r.writeStatus(ctx, &sets.Items[i], clusters))
 	}
@@ -98,14 +98,14 @@ func (r *Reconciler) reconcile(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// ensureStanding creates or restores the built-in sets, unless somebody opted out. Labels and other
+// ensureBuiltInSets creates or restores the built-in sets, unless somebody opted out. Labels and other
 // fields stay.
-func (r *Reconciler) ensureStanding(ctx context.Context, sets *clusterv1beta2.ManagedClusterSetList) error {
+func (r *Reconciler) ensureBuiltInSets(ctx context.Context, sets *clusterv1beta2.ManagedClusterSetList) error {
 	there := map[string]*clusterv1beta2.ManagedClusterSet{}
 	for i := range sets.Items {
 		there[sets.Items[i].Name] = &sets.Items[i]
 	}
-	for _, wanted := range standing() {
+	for _, wanted := range builtInSets() {
 		live := there[wanted.Name]
 		switch {
 		case live == nil:

@@ -53,8 +53,8 @@ func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.Man
 		return nil
 	}
 	// Listed objects belong to the cache.
-	told := cluster.DeepCopy()
-	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, told, func() {
-		told.Status.ManagedNamespaces = wanted
+	updated := cluster.DeepCopy()
+	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, updated, func() {
+		updated.Status.ManagedNamespaces = wanted
 	}, "telling ManagedCluster %q which namespaces its sets want", cluster.Name))
 }

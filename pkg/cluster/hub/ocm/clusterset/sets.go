@@ -57,8 +57,8 @@ func boundCondition(there bool) metav1.Condition {
 	return metav1.Condition{Type: clusterv1beta2.ConditionBound, Status: metav1.ConditionFalse, Reason: clusterv1beta2.ReasonClusterSetNotFound}
 }
 
-// standing are the built-in sets.
-func standing() []*clusterv1beta2.ManagedClusterSet {
+// builtInSets are the built-in sets.
+func builtInSets() []*clusterv1beta2.ManagedClusterSet {
 	set := func(name string, selector clusterv1beta2.ManagedClusterSelector) *clusterv1beta2.ManagedClusterSet {
 		return &clusterv1beta2.ManagedClusterSet{
 			ObjectMeta: metav1.ObjectMeta{Name: name},

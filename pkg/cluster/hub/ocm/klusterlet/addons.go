@@ -122,14 +122,14 @@ func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *unstructured.U
 	if !meta.SetStatusCondition(&conditions, metav1.Condition{Type: conditionAddOnAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message}) {
 		return nil
 	}
-	told := make([]any, len(conditions))
+	reported := make([]any, len(conditions))
 	for i := range conditions {
-		if told[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err != nil {
+		if reported[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err != nil {
 			return fmt.Errorf("encoding a condition of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
 		}
 	}
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
-		err = unstructured.SetNestedSlice(addOn.Object, told, "status", "conditions")
+		err = unstructured.SetNestedSlice(addOn.Object, reported, "status", "conditions")
 	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.GetNamespace(), addOn.GetName())
 }
 

@@ -163,15 +163,15 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 	if err := a.Client.Get(ctx, client.ObjectKey{Name: ask.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
 	}
-	standing := standingOf(cluster)
-	if a.Account != nil && standing.Known {
+	state := clusterStateOf(cluster)
+	if a.Account != nil && state.Known {
 		var err error
-		if standing.Account, err = a.Account(ctx, cluster); err != nil {
+		if state.Account, err = a.Account(ctx, cluster); err != nil {
 			return ctrl.Result{}, fmt.Errorf("asking whose ManagedCluster %q is: %w", cluster.Name, err)
 		}
 	}
-	answer, no := Judge(ask, standing, a.Users)
-	switch answer {
+	decision, no := Judge(ask, state, a.Users)
+	switch decision {
 	case Renew:
 		return a.renew(ctx, csr, ask)
 	case Admit:
@@ -186,9 +186,9 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 	return ctrl.Result{}, nil
 }
 
-func standingOf(cluster *clusterv1.ManagedCluster) Standing {
+func clusterStateOf(cluster *clusterv1.ManagedCluster) ClusterState {
 	accepted := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
-	return Standing{
+	return ClusterState{
 		Known:  cluster.UID != "" && cluster.DeletionTimestamp == nil,
 		Denied: accepted != nil && accepted.Reason == clusterv1.ReasonDenied || !cluster.Spec.HubAcceptsClient && cluster.Annotations[clusterv1.AutomaticallyAcceptedAnnotation] != "",
 		Key:    cluster.Annotations[AgentKeyAnnotation],

@@ -10,12 +10,12 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// Answer is the decision about a request of a klusterlet.
-type Answer int
+// Decision is the decision about a request of a klusterlet.
+type Decision int
 
 const (
 	// Wait leaves the request to a person: clusteradm accept, or kubectl certificate approve.
-	Wait Answer = iota
+	Wait Decision = iota
 	// Renew approves, if the requester has permission to renew certificates, as agents have.
 	Renew
 	// Admit approves the first certificate of a cluster.
@@ -24,8 +24,8 @@ const (
 	Warn
 )
 
-// Standing is what the hub knows about the requested cluster.
-type Standing struct {
+// ClusterState is what the hub knows about the requested cluster.
+type ClusterState struct {
 	// Known is true if its ManagedCluster exists and is not being deleted.
 	Known bool
 	// Denied is true if an administrator accepted it once and revoked that.
@@ -46,7 +46,7 @@ type Standing struct {
 // only once, and never for another key. Our agent on a member uses its own account, for one name,
 // and nobody else is admitted instead, not even before it has connected. Its certificate renews
 // nothing: without its account, an agent has the certificate only until that expires.
-func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal) {
+func Judge(ask Ask, cluster ClusterState, users []string) (Decision, *refusal.Refusal) {
 	trusted := slices.Contains(users, ask.Requester)
 	own := ask.Requester == ask.CommonName()
 	switch {
@@ -73,7 +73,7 @@ func Judge(ask Ask, cluster Standing, users []string) (Answer, *refusal.Refusal)
 
 // ofMember decides about a request of a member's account for the certificate of its agent, which
 // must not outlive the account for long.
-func ofMember(ask Ask) (Answer, *refusal.Refusal) {
+func ofMember(ask Ask) (Decision, *refusal.Refusal) {
 	if ask.Lifetime <= 0 || ask.Lifetime > clusterv1.MaxAgentCertificateLife {
 		return Warn, refusal.New(ReasonRenewalForbidden,
 			"%q requests a certificate for longer than %s, or for no stated time, which the agent of a member does not: find out who made the request, and delete it",

@@ -169,25 +169,25 @@ func TestJudge(t *testing.T) {
 	users := []string{user, "other"}
 	for name, tc := range map[string]struct {
 		requester string
-		cluster   Standing
-		want      Answer
+		cluster   ClusterState
+		want      Decision
 	}{
-		"the agent itself":                                        {"system:open-cluster-management:edge:abcde", Standing{Known: true, Joined: true}, Renew},
-		"the agent of a cluster that is not there":                {"system:open-cluster-management:edge:abcde", Standing{}, Renew},
-		"an agent of a shorter name":                              {"system:open-cluster-management:edg:abcde", Standing{Known: true}, Wait},
-		"another agent of the cluster":                            {"system:open-cluster-management:edge:other", Standing{Known: true}, Wait},
-		"anybody":                                                 {"jane", Standing{Known: true}, Wait},
-		"a user who is trusted":                                   {user, Standing{Known: true}, Admit},
-		"before the cluster is there":                             {user, Standing{}, Wait},
-		"a cluster that was denied":                               {user, Standing{Known: true, Denied: true}, Wait},
-		"anybody, when there is an agent":                         {"jane", Standing{Known: true, Joined: true}, Warn},
-		"anybody, with the key that was admitted":                 {"jane", Standing{Known: true, Key: "k"}, Warn},
-		"anybody, when it was denied":                             {"jane", Standing{Known: true, Joined: true, Denied: true}, Wait},
-		"the account of a member, for a name that is not its own": {account, Standing{Known: true, Account: account}, Warn},
-		"a user who is trusted, for a member of ours":             {user, Standing{Known: true, Account: account}, Warn},
-		"again with the same key":                                 {user, Standing{Known: true, Key: "k", Joined: true}, Admit},
-		"with another key":                                        {user, Standing{Known: true, Key: "other"}, Warn},
-		"a cluster that a person approved":                        {user, Standing{Known: true, Joined: true}, Warn},
+		"the agent itself":                                        {"system:open-cluster-management:edge:abcde", ClusterState{Known: true, Joined: true}, Renew},
+		"the agent of a cluster that is not there":                {"system:open-cluster-management:edge:abcde", ClusterState{}, Renew},
+		"an agent of a shorter name":                              {"system:open-cluster-management:edg:abcde", ClusterState{Known: true}, Wait},
+		"another agent of the cluster":                            {"system:open-cluster-management:edge:other", ClusterState{Known: true}, Wait},
+		"anybody":                                                 {"jane", ClusterState{Known: true}, Wait},
+		"a user who is trusted":                                   {user, ClusterState{Known: true}, Admit},
+		"before the cluster is there":                             {user, ClusterState{}, Wait},
+		"a cluster that was denied":                               {user, ClusterState{Known: true, Denied: true}, Wait},
+		"anybody, when there is an agent":                         {"jane", ClusterState{Known: true, Joined: true}, Warn},
+		"anybody, with the key that was admitted":                 {"jane", ClusterState{Known: true, Key: "k"}, Warn},
+		"anybody, when it was denied":                             {"jane", ClusterState{Known: true, Joined: true, Denied: true}, Wait},
+		"the account of a member, for a name that is not its own": {account, ClusterState{Known: true, Account: account}, Warn},
+		"a user who is trusted, for a member of ours":             {user, ClusterState{Known: true, Account: account}, Warn},
+		"again with the same key":                                 {user, ClusterState{Known: true, Key: "k", Joined: true}, Admit},
+		"with another key":                                        {user, ClusterState{Known: true, Key: "other"}, Warn},
+		"a cluster that a person approved":                        {user, ClusterState{Known: true, Joined: true}, Warn},
 	} {
 		got, no := Judge(Ask{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
 		if got != tc.want || (no != nil) != (tc.want == Warn) {
@@ -199,22 +199,22 @@ func TestJudge(t *testing.T) {
 func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
 	const account = "system:serviceaccount:fleet-member-edge:agent"
 	for name, tc := range map[string]struct {
-		ask      Ask
-		standing Standing
-		want     Answer
+		ask   Ask
+		state ClusterState
+		want  Decision
 	}{
-		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Renew},
-		"of a previous agent":          {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 30 * 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Renew},
-		"for longer":                   {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 31 * 24 * time.Hour}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"without an end":               {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"by its certificate":           {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"by it, of a former member":    {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, Standing{}, Warn},
-		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, Standing{Known: true, Joined: true, Account: account}, Warn},
-		"another member's":             {Ask{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true, Account: account + "-1"}, Warn},
-		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, Standing{Known: true}, Wait},
-		"by nobody":                    {Ask{Cluster: "edge", Agent: clusterv1.AgentName}, Standing{Known: true}, Wait},
+		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
+		"of a previous agent":          {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 30 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
+		"for longer":                   {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 31 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"without an end":               {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"by its certificate":           {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"by it, of a former member":    {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{}, Warn},
+		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"another member's":             {Ask{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Account: account + "-1"}, Warn},
+		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true}, Wait},
+		"by nobody":                    {Ask{Cluster: "edge", Agent: clusterv1.AgentName}, ClusterState{Known: true}, Wait},
 	} {
-		if got, _ := Judge(tc.ask, tc.standing, nil); got != tc.want {
+		if got, _ := Judge(tc.ask, tc.state, nil); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

@@ -56,7 +56,7 @@ func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, erro
 // the requested seconds, at most a year, or a day for the agent of a member, and not longer than
 // the CA.
 func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
-	asked, no := parse(request)
+	template, no := parse(request)
 	if no != nil {
 		return nil, no
 	}
@@ -64,7 +64,7 @@ func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 	if seconds != nil {
 		life = min(life, max(shortestLife, time.Duration(*seconds)*time.Second))
 	}
-	if strings.HasSuffix(asked.Subject.CommonName, ":"+clusterv1.AgentName) {
+	if strings.HasSuffix(template.Subject.CommonName, ":"+clusterv1.AgentName) {
 		life = min(life, clusterv1.AgentCertificateLife)
 	}
 	now := s.clock.Now()
@@ -81,9 +81,9 @@ func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 		return nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: serial, Subject: asked.Subject, NotBefore: now.Add(-backdated), NotAfter: ends,
+		SerialNumber: serial, Subject: template.Subject, NotBefore: now.Add(-backdated), NotAfter: ends,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true,
-	}, s.authority, asked.PublicKey, s.key)
+	}, s.authority, template.PublicKey, s.key)
 	if err != nil {
 		return nil, err
 	}
