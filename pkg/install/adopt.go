@@ -30,7 +30,7 @@ func (i *Installer) mayAdopt(ctx context.Context, current *unstructured.Unstruct
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("looking whether %s still runs: %w", foreign.Owner, err)
 		}
-		if err == nil && held(&lease, i.Clock.Now()) {
+		if err == nil && isHeld(&lease, i.Clock.Now()) {
 			foreign.Running = key.String()
 			return foreign
 		}

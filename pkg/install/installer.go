@@ -178,7 +178,7 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 			return nil
 		} else if err := i.putRight(ctx, current, desired); err != nil {
 			return err
-		} else if stands(current, desired) {
+		} else if isUpToDate(current, desired) {
 			return nil
 		}
 		desired.SetUID(current.GetUID())

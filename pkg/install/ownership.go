@@ -140,8 +140,8 @@ func leasesOf(name string) []types.NamespacedName {
 	return found
 }
 
-// held reports whether a Lease has a holder that renewed it within its duration.
-func held(lease *coordinationv1.Lease, now time.Time) bool {
+// isHeld reports whether a Lease has a holder that renewed it within its duration.
+func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" || lease.Spec.RenewTime == nil {
 		return false
 	}

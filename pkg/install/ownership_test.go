@@ -93,7 +93,7 @@ func TestLeasesOf(t *testing.T) {
 	}
 }
 
-func TestHeld(t *testing.T) {
+func TestIsHeld(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	spec := func(holder string, age time.Duration, seconds *int32) coordinationv1.LeaseSpec {
 		return coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: ptr.To(metav1.NewMicroTime(now.Add(-age))), LeaseDurationSeconds: seconds}
@@ -113,8 +113,8 @@ func TestHeld(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := held(&coordinationv1.Lease{Spec: tt.spec}, now); got != tt.want {
-				t.Errorf("held() = %v, want %v", got, tt.want)
+			if got := isHeld(&coordinationv1.Lease{Spec: tt.spec}, now); got != tt.want {
+				t.Errorf("isHeld() = %v, want %v", got, tt.want)
 			}
 		})
 	}

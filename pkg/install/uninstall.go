@@ -71,7 +71,7 @@ func (u *Uninstaller) refuseIfRunning(ctx context.Context) error {
 	}
 	for i := range leases.Items {
 		lease := &leases.Items[i]
-		if strings.HasPrefix(lease.Name, LeaderLease) && held(lease, u.Clock.Now()) {
+		if strings.HasPrefix(lease.Name, LeaderLease) && isHeld(lease, u.Clock.Now()) {
 			return &RunningError{Lease: lease.Namespace + "/" + lease.Name, Holder: *lease.Spec.HolderIdentity}
 		}
 	}

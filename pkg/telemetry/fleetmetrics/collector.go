@@ -72,12 +72,12 @@ func (c *collector) Collect(metrics chan<- prometheus.Metric) {
 
 // series are all metrics of one scrape.
 type series struct {
-	members, joined, placements, waiting, works, runs, standings, evictions, tokens, lifetimes *prometheus.GaugeVec
+	members, joined, placements, waiting, works, runs, runStates, evictions, tokens, lifetimes *prometheus.GaugeVec
 }
 
 func (s series) all() []*prometheus.GaugeVec {
 	return []*prometheus.GaugeVec{
-		s.members, s.joined, s.placements, s.waiting, s.works, s.runs, s.standings, s.evictions, s.tokens, s.lifetimes,
+		s.members, s.joined, s.placements, s.waiting, s.works, s.runs, s.runStates, s.evictions, s.tokens, s.lifetimes,
 	}
 }
 
@@ -107,7 +107,7 @@ func newSeries() series {
 			Name: "fleetgate_update_runs",
 			Help: "Number of update runs by state: new, running, waiting (for an approval, a time or a member), stuck, stopped, succeeded, failed.",
 		}, []string{"state"}),
-		standings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		runStates: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "fleet_workload_update_run_status_last_timestamp_seconds",
 			Help: "Unix time of the last change of the update run's last known condition. Same name as in KubeFleet.",
 		}, []string{"namespace", "name", "state", "condition", "status", "reason"}),

@@ -88,7 +88,7 @@ func (s series) ofPlacements(ctx context.Context, from client.Reader) error {
 }
 
 func (s series) ofPlacement(placement placementv1beta1.PlacementObject) {
-	at := standing(placement)
+	at := stateCondition(placement)
 	s.placements.WithLabelValues(placement.GetNamespace(), placement.GetName(), strconv.FormatInt(placement.GetGeneration(), 10),
 		at.Type, string(at.Status), at.Reason).Set(float64(at.LastTransitionTime.Unix()))
 	if waitsForPeople(placement, at) {
@@ -107,9 +107,9 @@ func waitsForPeople(placement placementv1beta1.PlacementObject, at metav1.Condit
 	return at.Reason == placementv1beta1.ReasonRolloutControlledByExternalController || namesNobody && at.Reason == placementv1beta1.ReasonSchedulePending
 }
 
-// standing is the first condition that keeps a placement from being completed, or one that says
+// stateCondition is the first condition that keeps a placement from being completed, or one that says
 // that nothing does.
-func standing(placement placementv1beta1.PlacementObject) metav1.Condition {
+func stateCondition(placement placementv1beta1.PlacementObject) metav1.Condition {
 	conditions := placement.GetStatus().Conditions
 	scheduled := placement.ConditionType(placementv1beta1.ConditionScheduled)
 	var last metav1.Condition
@@ -195,13 +195,13 @@ func (s series) ofRuns(ctx context.Context, from client.Reader) error {
 // ofRun reports the standing of a run, and counts its state.
 func (s series) ofRun(run placementv1beta1.UpdateRunObject, in map[string]int) {
 	in[stateOfRun(run.GetStatus().Conditions)]++
-	at := standingOfRun(run)
-	s.standings.WithLabelValues(run.GetNamespace(), run.GetName(), string(run.GetSpec().State), at.Type, string(at.Status), at.Reason).
+	at := stateConditionOfRun(run)
+	s.runStates.WithLabelValues(run.GetNamespace(), run.GetName(), string(run.GetSpec().State), at.Type, string(at.Status), at.Reason).
 		Set(float64(at.LastTransitionTime.Unix()))
 }
 
-// standingOfRun is the last known condition of a run: each is set only after the previous one.
-func standingOfRun(run placementv1beta1.UpdateRunObject) metav1.Condition {
+// stateConditionOfRun is the last known condition of a run: each is set only after the previous one.
+func stateConditionOfRun(run placementv1beta1.UpdateRunObject) metav1.Condition {
 	for _, kind := range []string{
 		placementv1beta1.ConditionUpdateRunSucceeded, placementv1beta1.ConditionUpdateRunProgressing, placementv1beta1.ConditionUpdateRunInitialized,
 	} {

@@ -76,8 +76,8 @@ func TestStands(t *testing.T) {
 				{Manager: string(FieldOwner), Operation: metav1.ManagedFieldsOperationApply, Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)},
 				entry,
 			})
-			if got := stands(is, desired); got != test.want {
-				t.Errorf("stands() = %v", got)
+			if got := isUpToDate(is, desired); got != test.want {
+				t.Errorf("isUpToDate() = %v", got)
 			}
 		})
 	}

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
-// stands reports whether applying the wanted object would change nothing: the current object has all of
+// isUpToDate reports whether applying the wanted object would change nothing: the current object has all of
 // it, and no previously applied field is unwanted. Then nothing is written when a gateway starts on an
 // up-to-date hub, or checks it again.
-func stands(current, wanted *unstructured.Unstructured) bool {
+func isUpToDate(current, wanted *unstructured.Unstructured) bool {
 	return hasAll(current.Object, wanted.Object) && ownsNoMore(current, wanted)
 }
 
