@@ -62,11 +62,11 @@ func (o *credentialOptions) run(ctx context.Context) error {
 		}
 		hub.CAs = append(hub.CAs, text)
 	}
-	answer, err := execcredential.Answer(ctx, []byte(os.Getenv("KUBERNETES_EXEC_INFO")), hub, own)
+	response, err := execcredential.Respond(ctx, []byte(os.Getenv("KUBERNETES_EXEC_INFO")), hub, own)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(o.Out).Encode(answer)
+	return json.NewEncoder(o.Out).Encode(response)
 }
 
 // proxyOf is the proxy URL of a configuration; empty for none.

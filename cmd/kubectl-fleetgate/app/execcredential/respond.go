@@ -27,9 +27,9 @@ const expiryMargin = time.Minute
 // Kind of request and response.
 const kind = "ExecCredential"
 
-// Answer parses the request that client-go writes into KUBERNETES_EXEC_INFO, and returns the
+// Respond parses the request that client-go writes into KUBERNETES_EXEC_INFO, and returns the
 // credential of own, the caller's configuration for the hub.
-func Answer(ctx context.Context, info []byte, hub *Hub, own *rest.Config) (*clientauthenticationv1.ExecCredential, error) {
+func Respond(ctx context.Context, info []byte, hub *Hub, own *rest.Config) (*clientauthenticationv1.ExecCredential, error) {
 	if len(info) == 0 {
 		return nil, errors.New("KUBERNETES_EXEC_INFO is not set: use this command as exec plugin in a kubeconfig, or in the file of ClusterProfile credential providers")
 	}
