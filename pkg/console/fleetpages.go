@@ -72,13 +72,13 @@ func (c *Console) member(w http.ResponseWriter, r *http.Request) {
 	if !state.LastSeen.IsZero() {
 		seen = duration.HumanDuration(c.Clock.Since(state.LastSeen.Time)) + " ago"
 	}
-	answers := explain.Member(facts)
+	problems := explain.Member(facts)
 	first := ""
-	if len(answers) > 0 {
-		first = answers[0].String()
+	if len(problems) > 0 {
+		first = problems[0].String()
 	}
 	c.render(w, "member", http.StatusOK, page{Title: "Member " + name, Here: "fleet", Data: map[string]any{
-		"Member": member, "State": state, "Seen": seen, "Answers": answers, "First": first, "Placed": placed, "Live": c.readMember(r.Context(), name),
+		"Member": member, "State": state, "Seen": seen, "Answers": problems, "First": first, "Placed": placed, "Live": c.readMember(r.Context(), name),
 	}})
 }
 

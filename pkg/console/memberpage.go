@@ -61,7 +61,7 @@ func (c *Console) readMember(ctx context.Context, member string) liveState {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
 	var state liveState
-	took, err := c.Hub.MemberAnswers(ctx, member)
+	took, err := c.Hub.MemberLatency(ctx, member)
 	if err != nil {
 		state.Problem = err.Error()
 		return state

@@ -183,10 +183,10 @@ func (c *Console) placement(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	root = tree.Of(facts.Name, facts.Placement, facts.Bindings, works)
-	answers := explain.Placement(facts)
-	first, others := "", []explain.Answer(nil)
-	if len(answers) > 0 {
-		first, others = answers[0].String(), answers[1:min(len(answers), maxListed)]
+	problems := explain.Placement(facts)
+	first, others := "", []explain.Problem(nil)
+	if len(problems) > 0 {
+		first, others = problems[0].String(), problems[1:min(len(problems), maxListed)]
 	}
 	var notSelected []rejected
 	for _, member := range slices.Sorted(maps.Keys(facts.Refusals)) {

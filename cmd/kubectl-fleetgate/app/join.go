@@ -283,11 +283,11 @@ func (o *joinOptions) joined(ctx context.Context, h *overview.Hub, pods *agentPo
 	if facts.Member == nil {
 		return false, fmt.Sprintf("the agent of %s has not registered: %s", name, agent), nil
 	}
-	answers := explain.Member(facts)
-	if len(answers) == 0 {
+	problems := explain.Member(facts)
+	if len(problems) == 0 {
 		return false, fmt.Sprintf("member %s has not joined: %s", name, agent), nil
 	}
-	return false, answers[0].String(), nil
+	return false, problems[0].String(), nil
 }
 
 // agentPods reads the agent's Pods from the cluster itself.

@@ -22,7 +22,7 @@ const hostile = "a <b>\n\u202e\u009b2J\x1b[2J"
 
 func TestOutput_JSONAndYAML(t *testing.T) {
 	settings := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
-	answer := explain.Answer{Object: "ConfigMap shop/settings", Member: "m", Reason: hostile, Remedy: "wait", Details: []string{hostile}, Others: 2, Of: &settings, Live: true}
+	answer := explain.Problem{Object: "ConfigMap shop/settings", Member: "m", Reason: hostile, Remedy: "wait", Details: []string{hostile}, Others: 2, Of: &settings, Live: true}
 	drifted := diffObject{Member: "m", Drift: true, Object: settings, Fields: []placementv1beta1.PatchDetail{{Path: "/data/a", ValueInHub: hostile, ValueInMember: "b"}}}
 	for name, test := range map[string]struct {
 		// print prints in a format.
@@ -32,7 +32,7 @@ func TestOutput_JSONAndYAML(t *testing.T) {
 		want map[string]any
 	}{
 		"why": {func(s *session, format string) error {
-			return (&whyOptions{session: s, Output: format}).print([]explain.Answer{answer}, "")
+			return (&whyOptions{session: s, Output: format}).print([]explain.Problem{answer}, "")
 		}, errFound, map[string]any{"healthy": false, "answers": []any{map[string]any{
 			"object": "ConfigMap shop/settings", "member": "m", "reason": hostile, "remedy": "wait", "details": []any{hostile}, "others": 2.0,
 			"of": map[string]any{"version": "v1", "kind": "ConfigMap", "namespace": "shop", "name": "settings"},

@@ -33,8 +33,8 @@ type whyOptions struct {
 type whyReport struct {
 	// Healthy is true if there are no problems.
 	Healthy bool `json:"healthy"`
-	// Answers are the problems, the cause first. For an object on a member there always is one.
-	Answers []explain.Answer `json:"answers"`
+	// Problems are the problems, the cause first. For an object on a member there always is one.
+	Problems []explain.Problem `json:"answers"`
 }
 
 func newWhyCommand(s *session) *cobra.Command {
@@ -111,11 +111,11 @@ func (o *whyOptions) placement(ctx context.Context, h *overview.Hub, name string
 			return err
 		}
 	}
-	answers := explain.Placement(facts)
-	if len(answers) > 0 {
-		h.Follow(ctx, &answers[0])
+	problems := explain.Placement(facts)
+	if len(problems) > 0 {
+		h.Follow(ctx, &problems[0])
 	}
-	return o.print(answers, fmt.Sprintf("placement %s: no problems found", facts.Name))
+	return o.print(problems, fmt.Sprintf("placement %s: no problems found", facts.Name))
 }
 
 func (o *whyOptions) member(ctx context.Context, h *overview.Hub, name string) error {
@@ -132,12 +132,12 @@ func (o *whyOptions) member(ctx context.Context, h *overview.Hub, name string) e
 			return nearest.NotFound("member", name, names, "kubectl fleetgate members")
 		}
 	}
-	answers := explain.Member(facts)
-	if facts.Member == nil && len(answers) == 0 {
+	problems := explain.Member(facts)
+	if facts.Member == nil && len(problems) == 0 {
 		_, err := h.Member(ctx, name)
 		return err
 	}
-	return o.print(answers, fmt.Sprintf("member %s: no problems found", name))
+	return o.print(problems, fmt.Sprintf("member %s: no problems found", name))
 }
 
 func (o *whyOptions) object(ctx context.Context, h *overview.Hub, kind, name string) error {
@@ -150,14 +150,14 @@ func (o *whyOptions) object(ctx context.Context, h *overview.Hub, kind, name str
 	if err != nil {
 		return err
 	}
-	answer, problem := explain.Object(facts)
-	h.Follow(ctx, &answer)
+	problem, hasProblem := explain.Object(facts)
+	h.Follow(ctx, &problem)
 	if o.Output != "" {
-		err = o.writeAs(o.Output, whyReport{Healthy: !problem, Answers: []explain.Answer{answer}})
+		err = o.writeAs(o.Output, whyReport{Healthy: !hasProblem, Problems: []explain.Problem{problem}})
 	} else {
-		o.printAnswer(answer)
+		o.printProblem(problem)
 	}
-	if problem && err == nil {
+	if hasProblem && err == nil {
 		err = errFound
 	}
 	return err
@@ -165,39 +165,39 @@ func (o *whyOptions) object(ctx context.Context, h *overview.Hub, kind, name str
 
 // print writes the answer first, and further problems below it. It returns errFound if there are
 // any.
-func (o *whyOptions) print(answers []explain.Answer, healthy string) error {
+func (o *whyOptions) print(problems []explain.Problem, healthy string) error {
 	switch {
 	case o.Output != "":
-		if err := o.writeAs(o.Output, whyReport{Healthy: len(answers) == 0, Answers: append([]explain.Answer{}, answers...)}); err != nil {
+		if err := o.writeAs(o.Output, whyReport{Healthy: len(problems) == 0, Problems: append([]explain.Problem{}, problems...)}); err != nil {
 			return err
 		}
-	case len(answers) == 0:
+	case len(problems) == 0:
 		o.say("%s\n", healthy)
 	default:
-		o.printAnswers(answers)
+		o.printProblems(problems)
 	}
-	if len(answers) > 0 {
+	if len(problems) > 0 {
 		return errFound
 	}
 	return nil
 }
 
-func (o *whyOptions) printAnswers(answers []explain.Answer) {
-	o.printAnswer(answers[0])
+func (o *whyOptions) printProblems(problems []explain.Problem) {
+	o.printProblem(problems[0])
 	const shown = 10
-	for i, a := range answers[1:] {
+	for i, a := range problems[1:] {
 		if i == 0 {
 			o.say("\nFurther problems:\n")
 		}
 		if i == shown {
-			o.say("  and %d more\n", len(answers)-1-shown)
+			o.say("  and %d more\n", len(problems)-1-shown)
 			break
 		}
 		o.say("  %s\n", a)
 	}
 }
 
-func (o *whyOptions) printAnswer(a explain.Answer) {
+func (o *whyOptions) printProblem(a explain.Problem) {
 	o.say("%s\n", a)
 	for _, detail := range a.Details {
 		o.say("  %s\n", untrusted.Line(detail))

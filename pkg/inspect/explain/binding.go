@@ -29,26 +29,26 @@ func LastStage(placement placementv1beta1.PlacementObject) string {
 }
 
 // ofBinding returns the problems on the member of a binding, the cause first.
-func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
+func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Problem {
 	member, status := b.GetSpec().TargetCluster, b.GetStatus()
 	if m := f.member(member); m != nil {
 		if a, blocked := f.unreachable(m, b); blocked {
-			return []Answer{a}
+			return []Problem{a}
 		}
 	}
 	for _, removal := range f.Removals {
 		if removal.Member == member {
-			return []Answer{f.removing(removal)}
+			return []Problem{f.removing(removal)}
 		}
 	}
 	if b.GetSpec().State == placementv1beta1.BindingUnscheduled {
-		return []Answer{{Object: f.object(), Member: member, Reason: "the policy no longer selects the member; the rollout has not removed the placement from it yet",
+		return []Problem{{Object: f.object(), Member: member, Reason: "the policy no longer selects the member; the rollout has not removed the placement from it yet",
 			Remedy: "wait; maxUnavailable of the placement limits how many members change at a time"}}
 	}
 	if a, pending := f.notStarted(b); pending {
-		return []Answer{a}
+		return []Problem{a}
 	}
-	var found []Answer
+	var found []Problem
 	for _, kind := range stages {
 		c := meta.FindStatusCondition(status.Conditions, kind)
 		if c == nil || c.Status != metav1.ConditionFalse {
@@ -60,18 +60,18 @@ func (f *Facts) ofBinding(b placementv1beta1.BindingObject) []Answer {
 	if found = append(found, f.drifted(b)...); len(found) > 0 || meta.IsStatusConditionTrue(status.Conditions, LastStage(f.Placement)) {
 		return found
 	}
-	inProgress := Answer{Object: f.object(), Member: member}
+	inProgress := Problem{Object: f.object(), Member: member}
 	inProgress.unreported(f.Name)
-	return []Answer{inProgress}
+	return []Problem{inProgress}
 }
 
 // failed returns an answer per object for which a condition is False, or one for the condition
 // itself if no object is listed.
-func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []Answer {
-	var found []Answer
+func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []Problem {
+	var found []Problem
 	for i := range b.GetStatus().FailedPlacements {
 		if failed := &b.GetStatus().FailedPlacements[i]; failed.Condition.Type == c.Type {
-			found = append(found, Answer{
+			found = append(found, Problem{
 				Object: Ref(&failed.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: failedStage(c.Type) + failed.Condition.Message,
 				Of: &failed.ResourceIdentifier, Live: c.Type == placementv1beta1.ConditionAvailable, code: failed.Condition.Reason,
 			})
@@ -80,7 +80,7 @@ func (f *Facts) failed(b placementv1beta1.BindingObject, c *metav1.Condition) []
 	if len(found) > 0 {
 		return found
 	}
-	return []Answer{{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: failedStage(c.Type) + c.Message, code: c.Reason}}
+	return []Problem{{Object: f.object(), Member: b.GetSpec().TargetCluster, Reason: failedStage(c.Type) + c.Message, code: c.Reason}}
 }
 
 // failedStage names the stage that failed, as the prefix of a message.
@@ -99,8 +99,8 @@ func failedStage(condition string) string {
 }
 
 // unreachable is the answer for a member that is paused, or whose agent does not report.
-func (f *Facts) unreachable(m *clusterv1beta1.MemberCluster, b placementv1beta1.BindingObject) (Answer, bool) {
-	a := Answer{Object: f.object(), Member: m.Name}
+func (f *Facts) unreachable(m *clusterv1beta1.MemberCluster, b placementv1beta1.BindingObject) (Problem, bool) {
+	a := Problem{Object: f.object(), Member: m.Name}
 	if placementv1beta1.Paused(m) {
 		a.Reason = fmt.Sprintf("member %s is paused; its resources do not change", m.Name)
 		return a, true
@@ -119,31 +119,31 @@ func (f *Facts) unreachable(m *clusterv1beta1.MemberCluster, b placementv1beta1.
 }
 
 // notStarted is the answer for a member to which the rollout has not proceeded yet.
-func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Answer, bool) {
+func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Problem, bool) {
 	started := meta.FindStatusCondition(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted)
 	member := b.GetSpec().TargetCluster
 	if f.Placement.GetSpec().Strategy.Type == placementv1beta1.ExternalStrategy {
 		if b.GetSpec().State == placementv1beta1.BindingScheduled || started != nil && started.Status != metav1.ConditionTrue {
-			return Answer{Object: f.object(), Member: member, Reason: "not rolled out: the strategy is External, and no update run has reached the member",
+			return Problem{Object: f.object(), Member: member, Reason: "not rolled out: the strategy is External, and no update run has reached the member",
 				Remedy: "create a ClusterStagedUpdateRun, or check what the existing runs wait for: kubectl fleetgate run list"}, true
 		}
-		return Answer{}, false
+		return Problem{}, false
 	}
 	if started == nil || started.Status != metav1.ConditionFalse {
-		return Answer{}, false
+		return Problem{}, false
 	}
-	return Answer{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
+	return Problem{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
 }
 
 // driftedReason is the reason of an object whose drift has no further details.
 const driftedReason = "the object was changed on the member (drift)"
 
 // drifted returns an answer per object that was changed on the member.
-func (f *Facts) drifted(b placementv1beta1.BindingObject) []Answer {
-	var found []Answer
+func (f *Facts) drifted(b placementv1beta1.BindingObject) []Problem {
+	var found []Problem
 	for i := range b.GetStatus().DriftedPlacements {
 		d := &b.GetStatus().DriftedPlacements[i]
-		a := Answer{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: driftedReason, code: placementv1beta1.ReasonFoundDrifts}
+		a := Problem{Object: Ref(&d.ResourceIdentifier), Member: b.GetSpec().TargetCluster, Reason: driftedReason, code: placementv1beta1.ReasonFoundDrifts}
 		for _, field := range d.ObservedDrifts {
 			a.Details = append(a.Details, fmt.Sprintf("%s is %s on the member and %s on the hub", untrusted.Line(field.Path), untrusted.Line(field.ValueInMember), untrusted.Line(field.ValueInHub)))
 		}

@@ -26,7 +26,7 @@ type Evidence struct {
 
 // Follow adds what was read from the member, or why reading failed. It replaces the remedy only
 // if the hub's status gave none.
-func (a *Answer) Follow(seen Evidence, unread error) {
+func (a *Problem) Follow(seen Evidence, unread error) {
 	said := []string{}
 	if seen.Pods != "" {
 		said = append(said, "on the member: "+untrusted.Line(seen.Pods))

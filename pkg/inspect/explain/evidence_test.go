@@ -19,7 +19,7 @@ func eventOf(kind, name, reason, message string) corev1.Event {
 	return corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: name}, Reason: reason, Message: message}
 }
 
-func TestFollow_AddsEvidenceToAnswer(t *testing.T) {
+func TestFollow_AddsEvidenceToProblem(t *testing.T) {
 	f := failing(placementv1beta1.ConditionAvailable, placementv1beta1.ReasonManifestNotAvailableYet, "0 of 1 replicas are available")
 	for name, test := range map[string]struct {
 		seen   Evidence

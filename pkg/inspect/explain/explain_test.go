@@ -118,8 +118,8 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if answers := Placement(test.facts); len(answers) > 0 {
-				got = answers[0].String()
+			if problems := Placement(test.facts); len(problems) > 0 {
+				got = problems[0].String()
 			}
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
@@ -128,7 +128,7 @@ func TestPlacement_ReasonAndRemedy(t *testing.T) {
 	}
 }
 
-func TestPlacement_MergesEqualAnswersOfMembers(t *testing.T) {
+func TestPlacement_MergesEqualProblemsOfMembers(t *testing.T) {
 	f := failing(placementv1beta1.ConditionApplied, "ManifestApplyFailed", "exceeded quota")
 	f.Member = ""
 	for _, name := range []string{"n", "o"} {
@@ -136,9 +136,9 @@ func TestPlacement_MergesEqualAnswersOfMembers(t *testing.T) {
 		b.Spec.TargetCluster = name
 		f.Bindings = append(f.Bindings, b)
 	}
-	answers := Placement(f)
-	if len(answers) != 1 || !strings.HasPrefix(answers[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. Remedy: raise") {
-		t.Errorf("got %v", answers)
+	problems := Placement(f)
+	if len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "Deployment shop/web on member m (and 2 more): not applied: exceeded quota. Remedy: raise") {
+		t.Errorf("got %v", problems)
 	}
 }
 
@@ -147,18 +147,18 @@ func TestShownBy_ReturnsRunnableCommand(t *testing.T) {
 		return &placementv1beta1.ResourceIdentifier{Group: group, Kind: kind, Namespace: namespace, Name: name}
 	}
 	for name, test := range map[string]struct {
-		answer    Answer
+		answer    Problem
 		verb      string
 		placement string
 		want      string
 	}{
-		"a workload":                   {Answer{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
-		"a kind without log":           {Answer{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
-		"a cluster-scoped object":      {Answer{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
-		"no object":                    {Answer{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
-		"neither object nor member":    {Answer{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
-		"a name with shell characters": {Answer{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
-		"a kind with a line feed":      {Answer{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
+		"a workload":                   {Problem{Member: "m", Of: of("apps", "Deployment", "shop", "web")}, "logs", "shop", "kubectl fleetgate logs deployment.apps/web -n shop --member m"},
+		"a kind without log":           {Problem{Member: "m", Of: of("", "Service", "shop", "web")}, "logs", "shop", "kubectl fleetgate get service/web -n shop --member m"},
+		"a cluster-scoped object":      {Problem{Member: "m", Of: of("rbac.authorization.k8s.io", "ClusterRole", "", "system:web")}, "get", "", "kubectl fleetgate get clusterrole.rbac.authorization.k8s.io/system:web --member m"},
+		"no object":                    {Problem{Member: "m"}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"neither object nor member":    {Problem{}, "get", "team/shop", "kubectl fleetgate tree team/shop"},
+		"a name with shell characters": {Problem{Member: "m", Of: of("", "ConfigMap", "shop", "web; rm -rf $HOME")}, "get", "shop", "kubectl fleetgate tree shop --member m"},
+		"a kind with a line feed":      {Problem{Member: "m", Of: of("", "ConfigMap\n", "shop", "web")}, "get", "", "kubectl fleetgate members m"},
 	} {
 		if got := test.answer.shownBy(test.verb, test.placement); got != test.want {
 			t.Errorf("%s: got %s, want %s", name, got, test.want)
@@ -166,8 +166,8 @@ func TestShownBy_ReturnsRunnableCommand(t *testing.T) {
 	}
 }
 
-func TestAnswer_KeepsUntrustedTextOnOneLine(t *testing.T) {
-	a := Answer{Object: "ConfigMap \u202eevil\x1b[2J", Member: "m\nn", Reason: strings.Repeat("long ", 10000) + "\r\n", Remedy: "nothing"}
+func TestProblem_KeepsUntrustedTextOnOneLine(t *testing.T) {
+	a := Problem{Object: "ConfigMap \u202eevil\x1b[2J", Member: "m\nn", Reason: strings.Repeat("long ", 10000) + "\r\n", Remedy: "nothing"}
 	got := a.String()
 	if strings.ContainsAny(got, "\n\r\x1b\u202e") || len(got) > 2000 {
 		t.Errorf("got %d bytes: %q", len(got), got[:100])
@@ -225,8 +225,8 @@ func TestMember_ReasonAndRemedy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if answers := Member(test.facts); len(answers) > 0 {
-				got = answers[0].String()
+			if problems := Member(test.facts); len(problems) > 0 {
+				got = problems[0].String()
 			}
 			if (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 				t.Errorf("got  %s\nwant %s", got, test.want)
@@ -260,8 +260,8 @@ func TestPlacement_ReportsOnlyNewestBlockedEviction(t *testing.T) {
 			f := placed(func(f *Facts, _ *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 				f.Members, f.Evictions = []clusterv1beta1.MemberCluster{test.member}, test.evictions
 			})
-			if answers := Placement(f); (len(answers) > 0) != test.blocked {
-				t.Errorf("got %v", answers)
+			if problems := Placement(f); (len(problems) > 0) != test.blocked {
+				t.Errorf("got %v", problems)
 			}
 		})
 	}
@@ -359,10 +359,10 @@ func TestAFinalizerThatNobodyRemovesIsNamedWithTheCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := placed(change)
 			f.Removals = []Removal{{Member: "m", Message: message}}
-			answers := Placement(f)
-			if len(answers) == 0 || !strings.Contains(answers[0].Reason, `r10/photos waits for finalizers ["r10.example.org/bucket"]`) ||
-				!strings.HasSuffix(answers[0].Remedy, "run on m: kubectl patch bucket.v1.r10.example.org photos -n r10") {
-				t.Errorf("the answers are %+v", answers)
+			problems := Placement(f)
+			if len(problems) == 0 || !strings.Contains(problems[0].Reason, `r10/photos waits for finalizers ["r10.example.org/bucket"]`) ||
+				!strings.HasSuffix(problems[0].Remedy, "run on m: kubectl patch bucket.v1.r10.example.org photos -n r10") {
+				t.Errorf("the answers are %+v", problems)
 			}
 		})
 	}

@@ -35,33 +35,33 @@ type MemberFacts struct {
 const checkAgentLog = "check the agent's log on the member cluster: kubectl logs -n fleet-system -l app=fleet-agent"
 
 // Member returns the problems of a member, the cause first; none means that it is healthy.
-func Member(f *MemberFacts) []Answer {
+func Member(f *MemberFacts) []Problem {
 	if f.Member == nil {
 		return f.absent()
 	}
 	m, object := f.Member, "member "+f.Name
 	if m.DeletionTimestamp != nil {
-		return []Answer{{Object: object, Reason: "the member is leaving; its agent has not confirmed yet",
+		return []Problem{{Object: object, Reason: "the member is leaving; its agent has not confirmed yet",
 			Remedy: "check that the agent runs; if the cluster no longer exists, annotate the MemberCluster with " + clusterv1beta1.AnnotationGone + "=true"}}
 	}
 	if !m.IsApproved() {
-		return []Answer{{Object: object, Reason: "the member is waiting for approval; nothing is placed on it", Remedy: "kubectl fleetgate approve " + f.Name}}
+		return []Problem{{Object: object, Reason: "the member is waiting for approval; nothing is placed on it", Remedy: "kubectl fleetgate approve " + f.Name}}
 	}
 	if c := meta.FindStatusCondition(m.Status.Conditions, clusterv1beta1.ConditionReadyToJoin); c != nil && c.Status != metav1.ConditionTrue {
-		return []Answer{{Object: object, Reason: c.Message, Remedy: remedyOfJoin[c.Reason]}}
+		return []Problem{{Object: object, Reason: c.Message, Remedy: remedyOfJoin[c.Reason]}}
 	}
 	agent := m.Status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent == nil {
-		a := Answer{Object: object, Reason: "no agent has reported for this member", Remedy: "install the agent: kubectl fleetgate join " + f.Name + " --member-context CONTEXT"}
+		a := Problem{Object: object, Reason: "no agent has reported for this member", Remedy: "install the agent: kubectl fleetgate join " + f.Name + " --member-context CONTEXT"}
 		a.Details = f.registrationDetails()
-		return []Answer{a}
+		return []Problem{a}
 	}
 	return f.ofAgent(object, agent)
 }
 
-func (f *MemberFacts) ofAgent(object string, agent *clusterv1beta1.AgentStatus) []Answer {
+func (f *MemberFacts) ofAgent(object string, agent *clusterv1beta1.AgentStatus) []Problem {
 	if joined := meta.FindStatusCondition(f.Member.Status.Conditions, clusterv1beta1.ConditionJoined); joined == nil || joined.Status != metav1.ConditionTrue {
-		a := Answer{Object: object, Reason: "the member has not joined", Remedy: checkAgentLog}
+		a := Problem{Object: object, Reason: "the member has not joined", Remedy: checkAgentLog}
 		if joined != nil {
 			a.Reason = joined.Message
 		}
@@ -69,30 +69,30 @@ func (f *MemberFacts) ofAgent(object string, agent *clusterv1beta1.AgentStatus) 
 			a.Remedy = "start the agent, or " + checkAgentLog
 		}
 		a.Details = f.registrationDetails()
-		return []Answer{a}
+		return []Problem{a}
 	}
 	if c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionHealthy); c != nil && c.Status != metav1.ConditionTrue {
-		return []Answer{{Object: object, Reason: "the member's API server is not ready: " + c.Message, Remedy: "check the API server of the member cluster"}}
+		return []Problem{{Object: object, Reason: "the member's API server is not ready: " + c.Message, Remedy: "check the API server of the member cluster"}}
 	}
 	if f.Tunnel != nil && !f.Tunnel.Healthy {
-		return []Answer{f.noTunnel(object, agent)}
+		return []Problem{f.noTunnel(object, agent)}
 	}
 	if c := f.Member.Status.Warning(); c != nil {
-		return []Answer{{Object: object, Reason: c.Message, Remedy: remedyOfWarning[c.Type]}}
+		return []Problem{{Object: object, Reason: c.Message, Remedy: remedyOfWarning[c.Type]}}
 	}
 	if placementv1beta1.Paused(f.Member) {
-		return []Answer{{Object: object, Reason: "the member is paused; its resources do not change", Remedy: "kubectl annotate membercluster " + f.Name + " " + placementv1beta1.PausedAnnotation + "-"}}
+		return []Problem{{Object: object, Reason: "the member is paused; its resources do not change", Remedy: "kubectl annotate membercluster " + f.Name + " " + placementv1beta1.PausedAnnotation + "-"}}
 	}
 	for _, taint := range f.Member.Spec.Taints {
 		if taint.Key == clusterv1beta1.TaintCordoned {
-			return []Answer{{Object: object, Reason: "the member is cordoned; nothing new is placed on it", Remedy: "kubectl fleetgate uncordon " + f.Name}}
+			return []Problem{{Object: object, Reason: "the member is cordoned; nothing new is placed on it", Remedy: "kubectl fleetgate uncordon " + f.Name}}
 		}
 	}
 	return nil
 }
 
-func (f *MemberFacts) noTunnel(object string, agent *clusterv1beta1.AgentStatus) Answer {
-	a := Answer{Object: object, Reason: "the member is unreachable through the hub: " + string(f.Tunnel.HealthyReason), Remedy: "see docs/how-to/tunnels.md and " + checkAgentLog}
+func (f *MemberFacts) noTunnel(object string, agent *clusterv1beta1.AgentStatus) Problem {
+	a := Problem{Object: object, Reason: "the member is unreachable through the hub: " + string(f.Tunnel.HealthyReason), Remedy: "see docs/how-to/tunnels.md and " + checkAgentLog}
 	if c := meta.FindStatusCondition(agent.Conditions, clusterv1beta1.ConditionTunnelConnected); c != nil && c.Status == metav1.ConditionFalse {
 		a.Reason = "the member is unreachable through the hub; its agent has no tunnel: " + c.Message
 	}
@@ -125,10 +125,10 @@ var remedyOfWarning = map[string]string{
 }
 
 // absent is the answer for a name without a member: its registration may be stuck.
-func (f *MemberFacts) absent() []Answer {
+func (f *MemberFacts) absent() []Problem {
 	object := "member " + f.Name
 	if f.Cluster != nil {
-		a := Answer{Object: object, Reason: fmt.Sprintf("Cluster %s in namespace %s is waiting for an agent to register", f.Cluster.Name, f.Cluster.Namespace),
+		a := Problem{Object: object, Reason: fmt.Sprintf("Cluster %s in namespace %s is waiting for an agent to register", f.Cluster.Name, f.Cluster.Namespace),
 			Remedy: "kubectl fleetgate join " + f.Name + " --member-context CONTEXT", Details: f.registrationDetails()}
 		for _, c := range f.Cluster.Status.Conditions {
 			if c.Type == registrationv1alpha1.ClusterConditionImported && string(c.Status) == string(metav1.ConditionFalse) {
@@ -139,15 +139,15 @@ func (f *MemberFacts) absent() []Answer {
 			a.Reason = fmt.Sprintf("the member has left, and Cluster %s in namespace %s prevents it from joining again", f.Cluster.Name, f.Cluster.Namespace)
 			a.Remedy = fmt.Sprintf("to allow it to join again, run kubectl annotate cluster.fleet.cattle.io -n %s %s fleetgate.io/member-uid-", f.Cluster.Namespace, f.Cluster.Name)
 		}
-		return []Answer{a}
+		return []Problem{a}
 	}
 	if !f.tokenIsGood() {
 		// Expired tokens are deleted, so an expired token shows as the absence of a valid one.
-		return []Answer{{Object: object, Reason: "no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up",
+		return []Problem{{Object: object, Reason: "no cluster with this name has registered, and no registration token is valid; earlier tokens have expired or are used up",
 			Remedy: "create a token: kubectl fleetgate token", Details: f.registrationDetails()}}
 	}
 	if details := f.registrationDetails(); len(details) > 0 {
-		return []Answer{{Object: object, Reason: "no cluster with this name has registered", Remedy: "check whether one of the registrations below belongs to it", Details: details}}
+		return []Problem{{Object: object, Reason: "no cluster with this name has registered", Remedy: "check whether one of the registrations below belongs to it", Details: details}}
 	}
 	return nil
 }

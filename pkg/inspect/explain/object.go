@@ -92,14 +92,14 @@ func identified(manifest *placementv1beta1.Manifest, ordinal int) placementv1bet
 
 // Object returns the origin and the state of an object on a member: first the problem, or that
 // there is none, then its placement and snapshot, then who wrote it.
-func Object(f *ObjectFacts) (a Answer, wrong bool) {
+func Object(f *ObjectFacts) (a Problem, wrong bool) {
 	finds := f.Finds()
 	if len(finds) == 0 {
 		return f.foreign(), true
 	}
 	find := finds[0]
 	id := &find.Manifest.Identifier
-	a = Answer{
+	a = Problem{
 		Object: RefOf(id.Kind, id.Namespace, id.Name), Member: f.Member,
 		Of: &placementv1beta1.ResourceIdentifier{Group: id.Group, Version: id.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name},
 	}
@@ -119,12 +119,12 @@ func Object(f *ObjectFacts) (a Answer, wrong bool) {
 const maxElsewhere = 3
 
 // foreign is the answer for an object that no Work contains.
-func (f *ObjectFacts) foreign() Answer {
+func (f *ObjectFacts) foreign() Problem {
 	namespace := f.Namespace
 	if f.Mapping != nil && f.Mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	a := Answer{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement applies this object",
+	a := Problem{Object: RefOf(f.Kind, namespace, f.Name), Member: f.Member, Reason: "no placement applies this object",
 		Remedy: "list the resources of a placement: kubectl fleetgate tree PLACEMENT --member " + f.Member}
 	elsewhere := f.named()
 	for _, find := range elsewhere[:min(len(elsewhere), maxElsewhere)] {
@@ -135,7 +135,7 @@ func (f *ObjectFacts) foreign() Answer {
 }
 
 // judge sets reason and remedy of an answer if a manifest has a problem.
-func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) (wrong bool) {
+func (a *Problem) judge(m *placementv1beta1.ManifestCondition, placement string) (wrong bool) {
 	for _, kind := range []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionDiffReported, placementv1beta1.ConditionAvailable} {
 		if c := meta.FindStatusCondition(m.Conditions, kind); c != nil && c.Status == metav1.ConditionFalse {
 			a.Reason, a.Live = failedStage(kind)+c.Message, kind == placementv1beta1.ConditionAvailable
@@ -156,7 +156,7 @@ func (a *Answer) judge(m *placementv1beta1.ManifestCondition, placement string) 
 }
 
 // unreported sets the answer for an object or placement that the member has not reported on yet.
-func (a *Answer) unreported(placement string) {
+func (a *Problem) unreported(placement string) {
 	a.Reason = "in progress: the member has not reported a status yet"
 	a.Remedy = filled(byReason[placementv1beta1.ReasonApplyInProgress], *a, placement)
 }

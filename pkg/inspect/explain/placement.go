@@ -48,17 +48,17 @@ type Removal struct{ Member, Message string }
 
 // Placement returns the problems of a placement, or of a placement on one member. The first is
 // the answer; none means that it is healthy.
-func Placement(f *Facts) []Answer {
-	answers := f.problems()
-	for i := range answers {
-		f.remedied(&answers[i])
+func Placement(f *Facts) []Problem {
+	problems := f.problems()
+	for i := range problems {
+		f.remedied(&problems[i])
 	}
-	return answers
+	return problems
 }
 
 // problems is Placement without the remedies that depend on the message: they are derived after a
 // thousand members with the same message were merged into one answer.
-func (f *Facts) problems() []Answer {
+func (f *Facts) problems() []Problem {
 	if whole := f.whole(); len(whole) > 0 {
 		for i := range whole {
 			whole[i].Member = f.Member
@@ -74,43 +74,43 @@ func (f *Facts) problems() []Answer {
 func (f *Facts) object() string { return "placement " + f.Name }
 
 // whole returns the problem that affects all members.
-func (f *Facts) whole() []Answer {
+func (f *Facts) whole() []Problem {
 	if placementv1beta1.Paused(f.Placement) {
-		return []Answer{{Object: f.object(), Reason: "the placement is paused; it does not change on any member"}}
+		return []Problem{{Object: f.object(), Reason: "the placement is paused; it does not change on any member"}}
 	}
 	status := f.Placement.GetStatus()
 	scheduled := meta.FindStatusCondition(status.Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
 	switch {
 	case f.Placement.GetDeletionTimestamp() != nil && len(f.Removals) > 0:
-		var all []Answer
+		var all []Problem
 		for _, removal := range f.Removals {
 			all = append(all, f.removing(removal))
 		}
 		return all
 	case f.Placement.GetDeletionTimestamp() != nil:
-		return []Answer{{Object: f.object(), Reason: fmt.Sprintf("the placement is being deleted; %d members still have to remove its resources", len(f.Bindings)),
+		return []Problem{{Object: f.object(), Reason: fmt.Sprintf("the placement is being deleted; %d members still have to remove its resources", len(f.Bindings)),
 			Remedy: "wait; if a member no longer exists, remove it from the fleet: kubectl fleetgate leave MEMBER"}}
 	case scheduled == nil:
-		return []Answer{{Object: f.object(), Reason: "no gateway has processed the placement", Remedy: "check that a gateway is the leader: kubectl fleetgate diagnose"}}
+		return []Problem{{Object: f.object(), Reason: "no gateway has processed the placement", Remedy: "check that a gateway is the leader: kubectl fleetgate diagnose"}}
 	case scheduled.Status == metav1.ConditionFalse && scheduled.Reason == placementv1beta1.ReasonInvalidResourceSelectors:
-		return []Answer{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
+		return []Problem{{Object: f.object(), Reason: scheduled.Message, code: scheduled.Reason}}
 	}
 	for _, kind := range []string{placementv1beta1.ConditionResourcesWithheld, placementv1beta1.ConditionResourcesUnreadable, placementv1beta1.ConditionResourcesTooLarge} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
-			return []Answer{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[currentReason(c.Reason)]}}
+			return []Problem{{Object: f.object(), Reason: c.Message, Remedy: remedyOfRights[currentReason(c.Reason)]}}
 		}
 	}
 	if status.SelectsNothing() {
-		return []Answer{{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}}
+		return []Problem{{Object: f.object(), Reason: "spec.resourceSelectors match nothing on the hub, so nothing is placed"}}
 	}
 	return nil
 }
 
 // removing is the answer for a member that still has objects. The agent's message ends with the
 // command that helps.
-func (f *Facts) removing(of Removal) Answer {
+func (f *Facts) removing(of Removal) Problem {
 	reason, command, _ := strings.Cut(of.Message, ". If the controller that removes them is gone, run on the member: ")
-	a := Answer{Object: f.object(), Member: of.Member, Reason: "being removed from " + of.Member + ": " + reason}
+	a := Problem{Object: f.object(), Member: of.Member, Reason: "being removed from " + of.Member + ": " + reason}
 	if command != "" {
 		a.Remedy = "if the controller that removes these finalizers is gone, run on " + of.Member + ": " + command
 	}
@@ -141,9 +141,9 @@ func currentReason(reason string) string {
 	return reason
 }
 
-// everywhere returns the answers for all members that have a problem, by member name.
-func (f *Facts) everywhere() []Answer {
-	var all []Answer
+// everywhere returns the problems of all members that have a problem, by member name.
+func (f *Facts) everywhere() []Problem {
+	var all []Problem
 	for _, b := range f.sortedBindings() {
 		if found := f.ofBinding(b); len(found) > 0 {
 			all = append(all, found[0])
@@ -158,9 +158,9 @@ func (f *Facts) sortedBindings() []placementv1beta1.BindingObject {
 	})
 }
 
-// merged combines equal answers of several members into one with their number.
-func merged(all []Answer) []Answer {
-	var out []Answer
+// merged combines equal problems of several members into one with their number.
+func merged(all []Problem) []Problem {
+	var out []Problem
 	at := map[string]int{}
 	for _, a := range all {
 		key := a.Object + "\x00" + strings.ReplaceAll(a.Reason, strconv.Quote(a.Member), "")
@@ -175,12 +175,12 @@ func merged(all []Answer) []Answer {
 }
 
 // notSelected is the answer for a policy that selects fewer members than it asks for.
-func (f *Facts) notSelected() []Answer {
+func (f *Facts) notSelected() []Problem {
 	if f.Scheduled() {
 		return nil
 	}
 	scheduled := meta.FindStatusCondition(f.Placement.GetStatus().Conditions, f.Placement.ConditionType(placementv1beta1.ConditionScheduled))
-	a := Answer{Object: f.object(), Reason: scheduled.Message, Remedy: "show why each member is rejected: kubectl fleetgate simulate " + f.Name}
+	a := Problem{Object: f.object(), Reason: scheduled.Message, Remedy: "show why each member is rejected: kubectl fleetgate simulate " + f.Name}
 	var first string
 	for _, name := range slices.Sorted(maps.Keys(f.Refusals)) {
 		r := f.Refusals[name]
@@ -190,7 +190,7 @@ func (f *Facts) notSelected() []Answer {
 	if first != "" && len(f.Refusals) == 1 {
 		a.Member, a.Remedy = first, remedyOfRule(f.Refusals[first], first, f.Name)
 	}
-	return []Answer{a}
+	return []Problem{a}
 }
 
 // Bound is true if the placement has a binding for Member.
@@ -201,29 +201,29 @@ func (f *Facts) bindingFor(member string) int {
 }
 
 // onMember returns the problems on one member.
-func (f *Facts) onMember(member string) []Answer {
+func (f *Facts) onMember(member string) []Problem {
 	if at := f.bindingFor(member); at >= 0 {
 		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {
 			return found
 		}
 		return f.blocked(member)
 	}
-	a := Answer{Object: f.object(), Member: member, Reason: "the member is not selected"}
+	a := Problem{Object: f.object(), Member: member, Reason: "the member is not selected"}
 	if m := f.member(member); m != nil && !m.IsApproved() {
 		a.Reason, a.Remedy = "the member is not selected: it is waiting for approval", "kubectl fleetgate approve "+member
-		return []Answer{a}
+		return []Problem{a}
 	}
 	if refused, ok := f.Refusals[member]; ok {
 		a.Reason += ": " + refused.Reason
 		a.Remedy = remedyOfRule(refused, member, f.Name)
-		return []Answer{a}
+		return []Problem{a}
 	}
-	return []Answer{f.unselected(a)}
+	return []Problem{f.unselected(a)}
 }
 
 // unselected is the answer for a member that no scheduler plugin rejects: the policy has all the
 // members that it asks for, so the scheduler did not consider it.
-func (f *Facts) unselected(a Answer) Answer {
+func (f *Facts) unselected(a Problem) Problem {
 	a.Remedy = "show the scheduling decision: kubectl fleetgate simulate " + f.Name
 	policy := f.Placement.GetSpec().Policy
 	m := f.member(a.Member)
@@ -260,7 +260,7 @@ func remedyOfRule(refused Refusal, member, placement string) string {
 // blocked is the answer for a cordoned member from which an eviction of the placement is blocked.
 // Only the newest eviction counts, and only while the member is cordoned: evictions of an earlier
 // drain say nothing about the current state.
-func (f *Facts) blocked(member string) []Answer {
+func (f *Facts) blocked(member string) []Problem {
 	m := f.member(member)
 	if m == nil || !cordoned(m) {
 		return nil
@@ -282,7 +282,7 @@ func (f *Facts) blocked(member string) []Answer {
 	if executed == nil || executed.Status != metav1.ConditionFalse {
 		return nil
 	}
-	return []Answer{{Object: f.object(), Member: member, Reason: executed.Message,
+	return []Problem{{Object: f.object(), Member: member, Reason: executed.Message,
 		Remedy: fmt.Sprintf("wait until more members have the placement, or change ClusterResourcePlacementDisruptionBudget %s; then run kubectl fleetgate drain %s", newest.Spec.PlacementName, member)}}
 }
 
@@ -305,7 +305,7 @@ func (f *Facts) member(name string) *clusterv1beta1.MemberCluster {
 }
 
 // remedied adds the remedy to an answer that has none.
-func (f *Facts) remedied(a *Answer) {
+func (f *Facts) remedied(a *Problem) {
 	if a.Remedy != "" {
 		return
 	}

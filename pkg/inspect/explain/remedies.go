@@ -98,14 +98,14 @@ func remedyOfMessage(message string) string {
 }
 
 // remedyFor sets the remedy for a reason and a message.
-func (a *Answer) remedyFor(reason, message, placement string) {
+func (a *Problem) remedyFor(reason, message, placement string) {
 	text := remedyOfMessage(message)
 	a.vague = text == ""
 	a.Remedy = filled(cmp.Or(text, byReason[currentReason(reason)], defaultRemedy), *a, placement)
 }
 
 // filled replaces the placeholders of a remedy.
-func filled(text string, a Answer, placement string) string {
+func filled(text string, a Problem, placement string) string {
 	if a.Member == "" {
 		text = strings.ReplaceAll(text, "member {member}", "the member")
 	}
@@ -122,7 +122,7 @@ var harmless = regexp.MustCompile(`^[A-Za-z0-9][-.:A-Za-z0-9]*$`)
 
 // shownBy returns the command that shows the object of an answer, ready to be run, or the
 // command for the placement's tree if the object cannot be shown.
-func (a *Answer) shownBy(verb, placement string) string {
+func (a *Problem) shownBy(verb, placement string) string {
 	switch {
 	case a.Of != nil && a.Member != "" && harmless.MatchString(a.Of.Kind+a.Of.Group) && harmless.MatchString(a.Of.Name) && harmless.MatchString("n"+a.Of.Namespace):
 	case placement != "" && a.Member != "":
@@ -153,5 +153,5 @@ func Remedy(message, object, member, placement string) string {
 	if text == "" {
 		return "kubectl fleetgate why " + placement
 	}
-	return filled(text, Answer{Object: cmp.Or(object, "placement "+placement), Member: member}, placement)
+	return filled(text, Problem{Object: cmp.Or(object, "placement "+placement), Member: member}, placement)
 }

@@ -100,8 +100,8 @@ func (h *Hub) MemberLog(ctx context.Context, member, namespace, pod, container s
 	return string(text), nil
 }
 
-// MemberAnswers measures the response time of a member through the hub.
-func (h *Hub) MemberAnswers(ctx context.Context, member string) (time.Duration, error) {
+// MemberLatency measures the response time of a member through the hub.
+func (h *Hub) MemberLatency(ctx context.Context, member string) (time.Duration, error) {
 	client, err := h.onMember(member)
 	if err != nil {
 		return 0, err
@@ -115,7 +115,7 @@ func (h *Hub) MemberAnswers(ctx context.Context, member string) (time.Duration, 
 
 // Follow reads events about the object of an answer from the member, and the Pods of a workload with
 // their events. An error, such as a missing permission, becomes part of the answer.
-func (h *Hub) Follow(ctx context.Context, a *explain.Answer) {
+func (h *Hub) Follow(ctx context.Context, a *explain.Problem) {
 	if a.Of == nil || a.Member == "" || !a.Live {
 		return
 	}
@@ -125,7 +125,7 @@ func (h *Hub) Follow(ctx context.Context, a *explain.Answer) {
 	a.Follow(seen, err)
 }
 
-func (h *Hub) evidence(ctx context.Context, a *explain.Answer) (explain.Evidence, error) {
+func (h *Hub) evidence(ctx context.Context, a *explain.Problem) (explain.Evidence, error) {
 	var seen explain.Evidence
 	events, err := h.MemberEvents(ctx, a.Member, &corev1.ObjectReference{Kind: a.Of.Kind, Namespace: a.Of.Namespace, Name: a.Of.Name}, true)
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *Hub) evidence(ctx context.Context, a *explain.Answer) (explain.Evidence
 }
 
 // podsOf lists the existing Pods of a workload, only those of its latest template if there are any.
-func (h *Hub) podsOf(ctx context.Context, a *explain.Answer) ([]corev1.Pod, error) {
+func (h *Hub) podsOf(ctx context.Context, a *explain.Problem) ([]corev1.Pod, error) {
 	pods, err := h.podSelector(ctx, a)
 	if err != nil || pods.Selector == "" {
 		return nil, err
@@ -163,7 +163,7 @@ func (h *Hub) podsOf(ctx context.Context, a *explain.Answer) ([]corev1.Pod, erro
 }
 
 // podSelector selects the Pods of a workload; it is empty for other objects.
-func (h *Hub) podSelector(ctx context.Context, a *explain.Answer) (availability.Pods, error) {
+func (h *Hub) podSelector(ctx context.Context, a *explain.Problem) (availability.Pods, error) {
 	var none availability.Pods
 	if a.Of.Group == "batch" && a.Of.Kind == "Job" {
 		return availability.Pods{Selector: labels.Set{batchv1.JobNameLabel: a.Of.Name}.String()}, nil

@@ -30,7 +30,7 @@ func TestFollow_ReadsPodsOfJob(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	t.Cleanup(server.Close)
-	a := &explain.Answer{Object: "Job shop/import", Member: "m", Live: true, Of: &placementv1beta1.ResourceIdentifier{Group: "batch", Version: "v1", Kind: "Job", Namespace: "shop", Name: "import"}}
+	a := &explain.Problem{Object: "Job shop/import", Member: "m", Live: true, Of: &placementv1beta1.ResourceIdentifier{Group: "batch", Version: "v1", Kind: "Job", Namespace: "shop", Name: "import"}}
 	(&Hub{Config: &rest.Config{Host: server.URL}}).Follow(t.Context(), a)
 	if said := strings.Join(a.Details, "\n"); !strings.Contains(said, "Pod import-x1: container main: ImagePullBackOff: no such image") {
 		t.Errorf("it says %q", said)

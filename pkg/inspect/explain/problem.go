@@ -11,8 +11,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// Answer is one problem with its reason and its remedy.
-type Answer struct {
+// Problem is one problem with its reason and its remedy.
+type Problem struct {
 	// Object is what it is about, such as "Deployment shop/web" or "placement shop".
 	Object string `json:"object"`
 	// Member is the member that has the problem; empty if the problem is not on a member.
@@ -39,7 +39,7 @@ type Answer struct {
 const maxReason = 600
 
 // String is the first line: object, member, reason, remedy.
-func (a Answer) String() string {
+func (a Problem) String() string {
 	var b strings.Builder
 	b.WriteString(untrusted.Line(a.Object))
 	if a.Member != "" {
