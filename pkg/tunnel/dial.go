@@ -38,7 +38,7 @@ func (r *Registry) DialMember(ctx context.Context, member, target string) (net.C
 }
 
 // DialEagerly is DialMember without waiting for the agent. It saves a round trip to the member for
-// callers whose own protocol waits for an answer, like TLS. If the agent refuses, the first Read
+// callers whose own protocol waits for a response, like TLS. If the agent refuses, the first Read
 // returns the error.
 func (r *Registry) DialEagerly(ctx context.Context, member, target string) (net.Conn, error) {
 	return r.dialCounted(ctx, member, target, true)

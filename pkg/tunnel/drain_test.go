@@ -178,7 +178,7 @@ func TestClose_SendsAgentsToOtherGateways(t *testing.T) {
 	<-closed
 }
 
-func TestDialEagerly_WritesBeforeTheAnswer(t *testing.T) {
+func TestDialEagerly_WritesBeforeTheResponse(t *testing.T) {
 	reach, released := make(chan struct{}), make(chan struct{})
 	r := tunneltest.Connect(t, "one", map[string]tunnel.Target{
 		"slow": func(ctx context.Context) (tunnel.Handler, error) {
@@ -197,7 +197,7 @@ func TestDialEagerly_WritesBeforeTheAnswer(t *testing.T) {
 	if _, err := io.WriteString(conn, "hello"); err != nil {
 		t.Fatal(err)
 	}
-	// A read that times out while it waits for the answer loses nothing.
+	// A read that times out while it waits for the response loses nothing.
 	_ = conn.SetReadDeadline(time.Now())
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Fatal("something was read before the answer")

@@ -12,19 +12,19 @@ import (
 )
 
 // eagerConn is a stream whose agent might not have answered yet. Writes are sent at once. The first
-// Read consumes the answer and fails with the agent's refusal if it is one.
+// Read consumes the response and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn
 	// stopProbes is called once the agent has answered, unresponsive is set if it did not respond.
 	stopProbes   context.CancelFunc
 	unresponsive atomic.Bool
 
-	// mu guards the following fields, and lets only one Read look for the answer at a time.
+	// mu guards the following fields, and lets only one Read look for the response at a time.
 	mu sync.Mutex
-	// answer is the part that has arrived: a deadline may end a Read in the middle.
-	answer   []byte
-	answered bool
-	refusal  error
+	// response is the part that has arrived: a deadline may end a Read in the middle.
+	response  []byte
+	responded bool
+	refusal   error
 }
 
 func (c *eagerConn) Read(p []byte) (int, error) {
@@ -38,10 +38,10 @@ func (c *eagerConn) Read(p []byte) (int, error) {
 func (c *eagerConn) await() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.answered {
+	if c.responded {
 		return c.refusal
 	}
-	err := readAnswer(&replay{eagerConn: c})
+	err := readResponse(&replay{eagerConn: c})
 	if err != nil && c.unresponsive.Load() {
 		err = ErrUnresponsive
 	}
@@ -49,24 +49,24 @@ func (c *eagerConn) await() error {
 		return err
 	}
 	c.stopProbes()
-	c.answered, c.answer, c.refusal = true, nil, err
+	c.responded, c.response, c.refusal = true, nil, err
 	return err
 }
 
-// replay repeats the part of the answer that has arrived, and records what comes next.
+// replay repeats the part of the response that has arrived, and records what comes next.
 type replay struct {
 	*eagerConn
 	at int
 }
 
 func (r *replay) Read(p []byte) (int, error) {
-	if r.at < len(r.answer) {
-		n := copy(p, r.answer[r.at:])
+	if r.at < len(r.response) {
+		n := copy(p, r.response[r.at:])
 		r.at += n
 		return n, nil
 	}
 	n, err := r.Conn.Read(p)
-	r.answer = append(r.answer, p[:n]...)
+	r.response = append(r.response, p[:n]...)
 	r.at += n
 	return n, err
 }

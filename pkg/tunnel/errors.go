@@ -42,7 +42,7 @@ var (
 // Code says why a stream was refused. Unknown codes of later versions are kept.
 type Code uint8
 
-// The codes of SPEC.md, "The answer".
+// The codes of SPEC.md, "The response".
 const (
 	// UnknownTarget: the agent serves no target of this name.
 	UnknownTarget Code = 1
@@ -70,7 +70,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("Code%d", uint8(c))
 }
 
-// RefusedError is the agent's answer to a stream that it does not take.
+// RefusedError is the agent's response to a stream that it does not take.
 type RefusedError struct {
 	Code Code
 	// Message is the agent's, bounded and without control characters.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// The sizes of SPEC.md, "The header" and "The answer".
+// The sizes of SPEC.md, "The header" and "The response".
 const (
 	headerVersion = 1
 	// headerFixed is version, flags, time limit and the target's length.
@@ -21,10 +21,10 @@ const (
 	// relayFixed is hops and the member's length, after the target.
 	relayFixed      = 2
 	maxHeaderLength = 1024
-	// answerFixed is the code and the message's length.
-	answerFixed      = 3
-	maxAnswerLength  = 2048
-	maxMessageLength = 1024
+	// responseFixed is the code and the message's length.
+	responseFixed     = 3
+	maxResponseLength = 2048
+	maxMessageLength  = 1024
 	// mustUnderstand are the flags that an agent refuses if it does not know them.
 	mustUnderstand = 0xf0
 )
@@ -32,7 +32,7 @@ const (
 // header is what the gateway writes first on a stream.
 type header struct {
 	target string
-	// limit is how long the gateway waits for the answer; 0 leaves it to the agent.
+	// limit is how long the gateway waits for the response; 0 leaves it to the agent.
 	limit time.Duration
 	// member and hops are set only between gateways: the member of the target, and how many
 	// gateways have forwarded the stream. Agents ignore them.
@@ -58,7 +58,7 @@ func (h header) encode() []byte {
 	return b
 }
 
-// readHeader reads one header and not a byte more. A *RefusedError is the answer for the gateway;
+// readHeader reads one header and not a byte more. A *RefusedError is the response for the gateway;
 // other errors are the stream's.
 func readHeader(r io.Reader) (header, error) {
 	b, err := readBlock(r, maxHeaderLength)
@@ -101,34 +101,34 @@ func parseRelay(b []byte) (hops uint8, member string) {
 	return b[0], string(b[relayFixed : relayFixed+int(b[1])])
 }
 
-// encodeAnswer encodes the agent's answer: codeOK, or the reason of a refusal.
-func encodeAnswer(code Code, message string) []byte {
+// encodeResponse encodes the agent's response: codeOK, or the reason of a refusal.
+func encodeResponse(code Code, message string) []byte {
 	message = Printable(message, maxMessageLength)
-	b := make([]byte, 2, 2+answerFixed+len(message))
-	binary.BigEndian.PutUint16(b, uint16(answerFixed+len(message)))
+	b := make([]byte, 2, 2+responseFixed+len(message))
+	binary.BigEndian.PutUint16(b, uint16(responseFixed+len(message)))
 	b = append(b, byte(code))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(message)))
 	return append(b, message...)
 }
 
-// readAnswer reads one answer and not a byte more. It returns nil if the stream is accepted, a
-// *RefusedError if not, and other errors if there was no answer.
-func readAnswer(r io.Reader) error {
-	b, err := readBlock(r, maxAnswerLength)
+// readResponse reads one response and not a byte more. It returns nil if the stream is accepted, a
+// *RefusedError if not, and other errors if there was no response.
+func readResponse(r io.Reader) error {
+	b, err := readBlock(r, maxResponseLength)
 	if err != nil {
-		return fmt.Errorf("reading the agent's answer: %w", err)
+		return fmt.Errorf("reading the agent's response: %w", err)
 	}
-	if len(b) < answerFixed {
-		return fmt.Errorf("reading the agent's answer: %d bytes are incomplete", len(b))
+	if len(b) < responseFixed {
+		return fmt.Errorf("reading the agent's response: %d bytes are incomplete", len(b))
 	}
 	length := int(binary.BigEndian.Uint16(b[1:]))
-	if length > maxMessageLength || len(b) < answerFixed+length {
-		return fmt.Errorf("reading the agent's answer: a message of %d bytes does not fit", length)
+	if length > maxMessageLength || len(b) < responseFixed+length {
+		return fmt.Errorf("reading the agent's response: a message of %d bytes does not fit", length)
 	}
 	if Code(b[0]) == codeOK {
 		return nil
 	}
-	return &RefusedError{Code: Code(b[0]), Message: Printable(string(b[answerFixed:answerFixed+length]), maxMessageLength)}
+	return &RefusedError{Code: Code(b[0]), Message: Printable(string(b[responseFixed:responseFixed+length]), maxMessageLength)}
 }
 
 var errBlockLength = errors.New("length out of bounds")

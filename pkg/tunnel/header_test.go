@@ -88,8 +88,8 @@ func TestHeader_RefusesHostileInput(t *testing.T) {
 	}
 }
 
-func TestAnswer_RoundTrips(t *testing.T) {
-	if err := readAnswer(bytes.NewReader(encodeAnswer(codeOK, ""))); err != nil {
+func TestResponse_RoundTrips(t *testing.T) {
+	if err := readResponse(bytes.NewReader(encodeResponse(codeOK, ""))); err != nil {
 		t.Errorf("an accepted stream: %v", err)
 	}
 	for name, c := range map[string]struct {
@@ -104,8 +104,8 @@ func TestAnswer_RoundTrips(t *testing.T) {
 		"too long":           {Busy, strings.Repeat("é", 2000), strings.Repeat("é", 512)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			stream := bytes.NewReader(append(encodeAnswer(c.code, c.message), 'x'))
-			err := readAnswer(stream)
+			stream := bytes.NewReader(append(encodeResponse(c.code, c.message), 'x'))
+			err := readResponse(stream)
 			var refused *RefusedError
 			if !errors.As(err, &refused) || !IsRefused(err) || IsNotConnected(err) {
 				t.Fatalf("got %v", err)
@@ -120,7 +120,7 @@ func TestAnswer_RoundTrips(t *testing.T) {
 	}
 }
 
-func TestAnswer_HostileInputIsNoRefusal(t *testing.T) {
+func TestResponse_HostileInputIsNoRefusal(t *testing.T) {
 	for name, input := range map[string]string{
 		"nothing":                         "",
 		"no length":                       "\x00\x00",
@@ -131,7 +131,7 @@ func TestAnswer_HostileInputIsNoRefusal(t *testing.T) {
 		"a message over the limit":        "\x07\xd3\x01\x07\xd0" + strings.Repeat("a", 2000),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := readAnswer(strings.NewReader(input)); err == nil || IsRefused(err) {
+			if err := readResponse(strings.NewReader(input)); err == nil || IsRefused(err) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -177,11 +177,11 @@ func FuzzHeader(f *testing.F) {
 	})
 }
 
-func FuzzAnswer(f *testing.F) {
-	f.Add(encodeAnswer(codeOK, ""))
-	f.Add(encodeAnswer(Unreachable, "connection refused"))
+func FuzzResponse(f *testing.F) {
+	f.Add(encodeResponse(codeOK, ""))
+	f.Add(encodeResponse(Unreachable, "connection refused"))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		err := readAnswer(bytes.NewReader(input))
+		err := readResponse(bytes.NewReader(input))
 		var refused *RefusedError
 		if !errors.As(err, &refused) {
 			return
@@ -189,7 +189,7 @@ func FuzzAnswer(f *testing.F) {
 		if len(refused.Message) > maxMessageLength || strings.ContainsAny(refused.Message, "\r\n\x00\x1b") {
 			t.Fatalf("message %q", refused.Message)
 		}
-		if again := readAnswer(bytes.NewReader(encodeAnswer(refused.Code, refused.Message))); refused.Code != codeOK && again.Error() != err.Error() {
+		if again := readResponse(bytes.NewReader(encodeResponse(refused.Code, refused.Message))); refused.Code != codeOK && again.Error() != err.Error() {
 			t.Fatalf("%v became %v", err, again)
 		}
 	})

@@ -43,9 +43,9 @@ func TestResponds_UnresponsiveAgentIsRefusedUntilItRecovers(t *testing.T) {
 	if _, err := before.Write([]byte("still here")); err != nil {
 		t.Fatal(err)
 	}
-	answer := make([]byte, len("still here"))
-	if _, err := before.Read(answer); err != nil || string(answer) != "still here" {
-		t.Errorf("the open stream continued with %q, %v", answer, err)
+	response := make([]byte, len("still here"))
+	if _, err := before.Read(response); err != nil || string(response) != "still here" {
+		t.Errorf("the open stream continued with %q, %v", response, err)
 	}
 }
 

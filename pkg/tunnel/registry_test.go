@@ -276,7 +276,7 @@ func TestRegistry_DisconnectsAgentThatOpensStreams(t *testing.T) {
 	}
 }
 
-func TestDialMember_HostileAnswerFailsOnlyOneDial(t *testing.T) {
+func TestDialMember_HostileResponseFailsOnlyOneDial(t *testing.T) {
 	r := tunneltest.NewRegistry(t, tunnel.Options{})
 	gateway, agent := net.Pipe()
 	mux := native.New(agent, native.Agent, native.Options{})
@@ -284,12 +284,12 @@ func TestDialMember_HostileAnswerFailsOnlyOneDial(t *testing.T) {
 	go func() { _ = r.Serve(t.Context(), "one", gateway) }()
 	go func() {
 		answers := []string{"\xff\xff", "", "\x00\x03\x00\x00\x00ok"}
-		for _, answer := range answers {
+		for _, response := range answers {
 			stream, err := mux.Accept(t.Context())
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(stream, answer)
+			_, _ = io.WriteString(stream, response)
 			_ = stream.(*native.Stream).CloseWrite()
 		}
 	}()

@@ -92,7 +92,7 @@ func (p *Peers) relay(ctx context.Context, stream net.Conn) {
 		refuse(stream, err)
 		return
 	}
-	if _, err := stream.Write(encodeAnswer(codeOK, "")); err != nil {
+	if _, err := stream.Write(encodeResponse(codeOK, "")); err != nil {
 		abandon(conn)
 		return
 	}

@@ -24,8 +24,8 @@ type replicas struct {
 	count int
 	// members is the last reported number of members in the fleet.
 	members int
-	// taken are the gateways' names, by the index of the session.
-	taken map[int]string
+	// claimed are the gateways' names, by the index of the session.
+	claimed map[int]string
 	// unnamed are sessions whose gateway has not sent its name yet.
 	unnamed map[int]bool
 	// changed is closed, and replaced, with every change.
@@ -33,7 +33,7 @@ type replicas struct {
 }
 
 func newReplicas(sessions int) *replicas {
-	return &replicas{sessions: sessions, taken: map[int]string{}, unnamed: map[int]bool{}, changed: make(chan struct{})}
+	return &replicas{sessions: sessions, claimed: map[int]string{}, unnamed: map[int]bool{}, changed: make(chan struct{})}
 }
 
 // arrive records that a session with this index was established.
@@ -55,10 +55,10 @@ func (r *replicas) claim(index int, info Info) error {
 	}
 	defer r.notify()
 	r.count = info.Replicas
-	if r.isTakenByOther(index, info.Replica) {
+	if r.isClaimedByOther(index, info.Replica) {
 		return errSameReplica
 	}
-	r.taken[index] = info.Replica
+	r.claimed[index] = info.Replica
 	return nil
 }
 
@@ -69,11 +69,11 @@ func (r *replicas) claim(index int, info Info) error {
 func (r *replicas) isFree(index int, replica string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	own, taken := r.taken[index]
-	if own == replica && taken {
+	own, claimed := r.claimed[index]
+	if own == replica && claimed {
 		return true
 	}
-	if taken && len(r.taken) < min(r.sessions, r.count) {
+	if claimed && len(r.claimed) < min(r.sessions, r.count) {
 		return false
 	}
 	for other := range r.unnamed {
@@ -81,11 +81,11 @@ func (r *replicas) isFree(index int, replica string) bool {
 			return false
 		}
 	}
-	return !r.isTakenByOther(index, replica)
+	return !r.isClaimedByOther(index, replica)
 }
 
-func (r *replicas) isTakenByOther(index int, replica string) bool {
-	for other, name := range r.taken {
+func (r *replicas) isClaimedByOther(index int, replica string) bool {
+	for other, name := range r.claimed {
 		if other != index && name == replica {
 			return true
 		}
@@ -97,7 +97,7 @@ func (r *replicas) isTakenByOther(index int, replica string) bool {
 func (r *replicas) hasSession() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.taken)+len(r.unnamed) > 0
+	return len(r.claimed)+len(r.unnamed) > 0
 }
 
 // fleet is the number of members, 0 if unknown.
@@ -112,7 +112,7 @@ func (r *replicas) leave(index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.notify()
-	delete(r.taken, index)
+	delete(r.claimed, index)
 	delete(r.unnamed, index)
 }
 
@@ -126,7 +126,7 @@ func (r *replicas) notify() {
 func (r *replicas) await(ctx context.Context, index int) bool {
 	for {
 		r.mu.Lock()
-		room := r.count > len(r.taken) || index == 0 && len(r.taken) == 0
+		room := r.count > len(r.claimed) || index == 0 && len(r.claimed) == 0
 		changed := r.changed
 		r.mu.Unlock()
 		if room {

@@ -64,7 +64,7 @@ func (s *server) serve(ctx context.Context, stream net.Conn) {
 		refuse(stream, err)
 		return
 	}
-	if _, err := stream.Write(encodeAnswer(codeOK, "")); err != nil {
+	if _, err := stream.Write(encodeResponse(codeOK, "")); err != nil {
 		// The target is already open: its handler closes it, on a dead stream.
 		abandon(stream)
 	}
@@ -109,10 +109,10 @@ func (s *server) reach(ctx context.Context, h header) (Handler, error) {
 }
 
 // refuse answers with the reason, and waits until the gateway has closed. A stream that is closed
-// while data still arrives is reset, and the answer could be lost with it.
+// while data still arrives is reset, and the response could be lost with it.
 func refuse(stream net.Conn, err error) {
 	_ = stream.SetDeadline(time.Now().Add(refusalTime))
-	if _, err := stream.Write(refusalAnswer(err)); err != nil {
+	if _, err := stream.Write(refusalResponse(err)); err != nil {
 		return
 	}
 	if half, ok := stream.(halfCloser); ok {
@@ -121,10 +121,10 @@ func refuse(stream net.Conn, err error) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(stream, 1<<20))
 }
 
-func refusalAnswer(err error) []byte {
+func refusalResponse(err error) []byte {
 	var refused *RefusedError
 	if errors.As(err, &refused) {
-		return encodeAnswer(refused.Code, refused.Message)
+		return encodeResponse(refused.Code, refused.Message)
 	}
-	return encodeAnswer(Unreachable, err.Error())
+	return encodeResponse(Unreachable, err.Error())
 }

@@ -55,12 +55,12 @@ func (s *nativeSession) guard(ctx context.Context) error {
 	return errForeignStream
 }
 
-// Dial opens a stream to target and waits for the agent's answer.
+// Dial opens a stream to target and waits for the agent's response.
 func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, error) {
 	return s.dialHeader(ctx, headerFor(ctx, target))
 }
 
-// dialHeader probes the peer while it waits for the answer. It returns [ErrUnresponsive] if the peer does
+// dialHeader probes the peer while it waits for the response. It returns [ErrUnresponsive] if the peer does
 // not respond, so that a frozen peer does not use up the time of the caller, who may have another
 // session to try.
 func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, error) {
@@ -76,7 +76,7 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })
-	err = readAnswer(stream)
+	err = readResponse(stream)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
@@ -99,7 +99,7 @@ func (s *nativeSession) becomesUnresponsive(ctx context.Context) bool {
 }
 
 // dialEagerly opens a stream and lets the caller write at once. The first Read looks for the
-// agent's answer. Until then the agent is probed, and the stream ends with [ErrUnresponsive] if it does not
+// agent's response. Until then the agent is probed, and the stream ends with [ErrUnresponsive] if it does not
 // respond.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
 	stream, err := s.open(ctx, headerFor(ctx, target))

@@ -92,7 +92,7 @@ func (s *sessionLoop) loop(ctx, serving context.Context) {
 
 func (s *sessionLoop) report(ctx context.Context, err error, wait time.Duration) {
 	log := klog.FromContext(ctx).WithValues("member", s.Member)
-	if errors.Is(err, errAskedToMove) {
+	if errors.Is(err, errMoveRequested) {
 		log.V(2).Info("The gateway requests a new tunnel", "connectAfter", wait.Round(time.Millisecond))
 		return
 	}
@@ -120,8 +120,8 @@ func (s *sessionLoop) sleep(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// errAskedToMove is why connect returns while its session continues.
-var errAskedToMove = errors.New("the gateway requests that the agent reconnects")
+// errMoveRequested is why connect returns while its session continues.
+var errMoveRequested = errors.New("the gateway requests that the agent reconnects")
 
 // candidate is a session that a gateway has started, and how it was reached.
 type candidate struct {
@@ -163,7 +163,7 @@ func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next
 		case err := <-ended:
 			return nil, err
 		case <-mux.Draining():
-			return nil, errAskedToMove
+			return nil, errMoveRequested
 		case message := <-infos:
 			if err := s.handleInfo(on, message, search); err != nil {
 				return nil, s.discard(mux, err)
@@ -235,9 +235,9 @@ func (s *sessionLoop) dialBack(ctx context.Context) (*candidate, error) {
 // isUnreachable is true for errors of an attempt if no gateway serves the address, including errors
 // of a load balancer that accepts connections for it.
 func isUnreachable(err error) bool {
-	var answer *HubError
-	if errors.As(err, &answer) {
-		return answer.StatusCode == http.StatusServiceUnavailable
+	var response *HubError
+	if errors.As(err, &response) {
+		return response.StatusCode == http.StatusServiceUnavailable
 	}
 	return slices.ContainsFunc([]error{syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE, io.EOF, io.ErrUnexpectedEOF, ErrSessionClosed}, func(target error) bool {
 		return errors.Is(err, target)

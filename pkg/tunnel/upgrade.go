@@ -110,22 +110,22 @@ func readAhead(conn net.Conn, buffered *bufio.Reader) net.Conn {
 	if n == 0 {
 		return conn
 	}
-	taken, _ := buffered.Peek(n)
-	return &aheadConn{Conn: conn, taken: slices.Clone(taken)}
+	peeked, _ := buffered.Peek(n)
+	return &aheadConn{Conn: conn, peeked: slices.Clone(peeked)}
 }
 
 // aheadConn reads the buffered bytes before it reads the connection.
 type aheadConn struct {
 	net.Conn
-	taken []byte
+	peeked []byte
 }
 
 func (c *aheadConn) Read(p []byte) (int, error) {
-	if len(c.taken) == 0 {
+	if len(c.peeked) == 0 {
 		return c.Conn.Read(p)
 	}
-	n := copy(p, c.taken)
-	c.taken = c.taken[n:]
+	n := copy(p, c.peeked)
+	c.peeked = c.peeked[n:]
 	return n, nil
 }
 

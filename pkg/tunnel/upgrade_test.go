@@ -211,7 +211,7 @@ func TestHubError_QuotesTheHub(t *testing.T) {
 }
 
 // startRaw answers each connection with bytes and then keeps it open.
-func startRaw(t *testing.T, answer string) *tunnel.HubDialer {
+func startRaw(t *testing.T, response string) *tunnel.HubDialer {
 	t.Helper()
 	server, hub := startHub(t, nil)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", server.TLS)
@@ -228,7 +228,7 @@ func startRaw(t *testing.T, answer string) *tunnel.HubDialer {
 			t.Cleanup(func() { _ = conn.Close() })
 			go func() {
 				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					_, _ = io.WriteString(conn, answer)
+					_, _ = io.WriteString(conn, response)
 				}
 			}()
 		}
@@ -238,7 +238,7 @@ func startRaw(t *testing.T, answer string) *tunnel.HubDialer {
 }
 
 func TestHubDialer_SurvivesHostileResponses(t *testing.T) {
-	for name, answer := range map[string]string{
+	for name, response := range map[string]string{
 		"no HTTP":          "SSH-2.0-x\r\n\r\n",
 		"an endless line":  strings.Repeat("a", 1<<18),
 		"endless headers":  "HTTP/1.1 101 x\r\n" + strings.Repeat("A: "+strings.Repeat("b", 1000)+"\r\n", 300),
@@ -246,7 +246,7 @@ func TestHubDialer_SurvivesHostileResponses(t *testing.T) {
 		"an endless body":  "HTTP/1.1 500 x\r\nContent-Length: 9999999999\r\n\r\n" + strings.Repeat("a", 1<<20),
 	} {
 		t.Run(name, func(t *testing.T) {
-			hub := startRaw(t, answer)
+			hub := startRaw(t, response)
 			if conn, err := hub.Dial(t.Context()); err == nil {
 				_ = conn.Close()
 				t.Error("Dial took it for a tunnel")

@@ -131,7 +131,7 @@ func orElse[T int | int64 | time.Duration](given, otherwise T) T {
 type AgentServer struct {
 	options AgentServerOptions
 	// arrived are connections after their handshake.
-	arrived *handed
+	arrived *connListener
 	unread  *budget.Budget
 	// joined counts the members that a registry knows.
 	joined sync.WaitGroup
@@ -149,7 +149,7 @@ func NewAgentServer(o AgentServerOptions) (*AgentServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &AgentServer{options: o, arrived: newHanded(addr("agents")), unread: budget.New(o.Unread), members: map[string]*memberAgents{}}, nil
+	return &AgentServer{options: o, arrived: newConnListener(addr("agents")), unread: budget.New(o.Unread), members: map[string]*memberAgents{}}, nil
 }
 
 // Protocol is the ALPN protocol of Konnectivity agents.
@@ -191,7 +191,7 @@ func (a *AgentServer) Run(ctx context.Context, drain time.Duration) error {
 // negotiated Protocol, until the connection is closed. Client certificates count only if that
 // handshake has verified them.
 func (a *AgentServer) Take(_ context.Context, conn *tls.Conn) {
-	taken := &takenConn{Conn: conn, closed: make(chan struct{})}
+	taken := &notifyingConn{Conn: conn, closed: make(chan struct{})}
 	a.arrived.hand(taken)
 	<-taken.closed
 }

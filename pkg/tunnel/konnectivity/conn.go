@@ -141,21 +141,21 @@ func (c *conn) CloseWrite() error {
 }
 
 // closedByPeer handles the peer's close. Data that it sent before can still be read.
-func (c *conn) closedByPeer(reason string, answer *packet) {
+func (c *conn) closedByPeer(reason string, response *packet) {
 	c.over.Store(true)
 	c.peerClosed.Store(true)
 	c.multiplexer.forget(c)
 	switch {
 	case reason != "":
-		c.fail(answer, peerReset(reason))
+		c.fail(response, peerReset(reason))
 	case c.multiplexer.gateway:
 		c.in.finish(io.EOF)
-		c.multiplexer.out.fail(c, answer, errPeerClosed)
+		c.multiplexer.out.fail(c, response, errPeerClosed)
 	default:
 		// Data from before the close still has to reach the target. Until then, what the target
 		// sends is discarded: an error would end the target's connection.
 		c.in.finish(io.EOF)
-		c.multiplexer.out.discard(c, answer)
+		c.multiplexer.out.discard(c, response)
 		c.linger.Store(time.AfterFunc(lingerTime, func() {
 			c.fail(nil, errPeerClosed)
 		}))

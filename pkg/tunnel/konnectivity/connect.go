@@ -73,14 +73,14 @@ func refuse(w http.ResponseWriter, code int, reason string) {
 		return
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(answerTime))
+	_ = conn.SetDeadline(time.Now().Add(responseTimeout))
 	header.Set("Content-Type", "text/plain; charset=utf-8")
 	header.Set("X-Content-Type-Options", "nosniff")
-	answer := http.Response{
+	response := http.Response{
 		ProtoMajor: 1, ProtoMinor: 1, StatusCode: code, Status: strconv.Itoa(code) + " " + reason,
 		Header: header, Close: true, ContentLength: int64(len(reason)) + 1, Body: io.NopCloser(strings.NewReader(reason + "\n")),
 	}
-	_ = answer.Write(conn) // A client that has disconnected gets nothing.
+	_ = response.Write(conn) // A client that has disconnected gets nothing.
 }
 
 // identifyRequest accepts a token as a proxy's credential or, from clients that cannot send one, as
@@ -93,8 +93,8 @@ func (f *FrontendServer) identifyRequest(r *http.Request) (Identity, bool, error
 	return f.options.Credentials.identify(r.Context(), *r.TLS, authorization)
 }
 
-// answerTime limits the writing of the response.
-const answerTime = 10 * time.Second
+// responseTimeout limits the writing of the response.
+const responseTimeout = 10 * time.Second
 
 // tunnel takes over the frontend's connection and pipes. The context of a hijacked request does not
 // end with the frontend, but the pipe does.
@@ -105,7 +105,7 @@ func (f *FrontendServer) tunnel(ctx context.Context, w http.ResponseWriter, conn
 		return
 	}
 	defer client.Close()
-	_ = client.SetDeadline(time.Now().Add(answerTime))
+	_ = client.SetDeadline(time.Now().Add(responseTimeout))
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}

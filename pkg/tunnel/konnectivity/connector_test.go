@@ -51,18 +51,18 @@ func TestConnector_UpstreamServerReachesOnlyAllowedTargets(t *testing.T) {
 		{protocolTarget, tunnel.APIServer, "by tcp"},
 	} {
 		s.send(packet{kind: dialRequest, protocol: test.protocol, address: test.address, random: 77})
-		answer := s.receiveType(dialResponse)
-		if answer.random != 77 || (answer.reason == "") != (test.says == "") || !strings.Contains(answer.reason, test.says) {
-			t.Errorf("%s %s was answered with %d, %q", test.protocol, test.address, answer.connID, answer.reason)
+		response := s.receiveType(dialResponse)
+		if response.random != 77 || (response.reason == "") != (test.says == "") || !strings.Contains(response.reason, test.says) {
+			t.Errorf("%s %s was answered with %d, %q", test.protocol, test.address, response.connID, response.reason)
 		}
-		if answer.connID == 0 {
+		if response.connID == 0 {
 			continue
 		}
-		s.send(packet{kind: data, connID: answer.connID, payload: payloadOf([]byte("hello"))})
-		if got := s.receiveType(data); got.connID != answer.connID || string(got.payload.Materialize()) != "hello" {
+		s.send(packet{kind: data, connID: response.connID, payload: payloadOf([]byte("hello"))})
+		if got := s.receiveType(data); got.connID != response.connID || string(got.payload.Materialize()) != "hello" {
 			t.Errorf("connection %d sent %q", got.connID, got.payload.Materialize())
 		}
-		s.send(packet{kind: closeRequest, connID: answer.connID})
+		s.send(packet{kind: closeRequest, connID: response.connID})
 		s.receiveType(closeResponse)
 	}
 }
@@ -319,8 +319,8 @@ func TestConnector_LimitsConnections(t *testing.T) {
 	s.send(packet{kind: dialRequest, protocol: "tcp", address: target, random: 1})
 	s.receiveType(dialResponse)
 	s.send(packet{kind: dialRequest, protocol: "tcp", address: target, random: 2})
-	if answer := s.receiveType(dialResponse); answer.random != 2 || !strings.Contains(answer.reason, "in use") {
-		t.Errorf("the second dial was answered with %q", answer.reason)
+	if response := s.receiveType(dialResponse); response.random != 2 || !strings.Contains(response.reason, "in use") {
+		t.Errorf("the second dial was answered with %q", response.reason)
 	}
 }
 

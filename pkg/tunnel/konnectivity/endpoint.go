@@ -103,14 +103,14 @@ func (e *endpoint) handle(p packet) error {
 }
 
 func (e *endpoint) closed(p packet) {
-	answer := packet{kind: closeResponse, connID: p.connID}
+	response := packet{kind: closeResponse, connID: p.connID}
 	if c := e.conn(p.connID); c != nil {
-		c.closedByPeer(p.reason, &answer)
+		c.closedByPeer(p.reason, &response)
 		return
 	}
 	e.meter.foreign(p.kind)
 	if p.connID != 0 {
-		e.out.send(answer) // closed from this side at the same time
+		e.out.send(response) // closed from this side at the same time
 	}
 }
 
@@ -131,7 +131,7 @@ func (e *endpoint) dialed(p packet) {
 		if !e.cancelDial(p.random) && err == nil {
 			err = context.Canceled // by a DIAL_CLS in the meantime
 		}
-		e.answer(p, handle, err)
+		e.respond(p, handle, err)
 	})
 }
 
@@ -200,8 +200,8 @@ func (e *endpoint) target(ctx context.Context, p packet) (tunnel.Target, error) 
 	return tunnel.TCP(found.String()), nil
 }
 
-// answer sends the result of a dial to the server, and serves the connection.
-func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
+// respond sends the result of a dial to the server, and serves the connection.
+func (e *endpoint) respond(p packet, handle tunnel.Handler, err error) {
 	if handle == nil {
 		e.refuseDial(p, err)
 		return
@@ -225,12 +225,12 @@ func (e *endpoint) answer(p packet, handle tunnel.Handler, err error) {
 }
 
 func (e *endpoint) refuseDial(p packet, err error) {
-	answer := packet{kind: dialResponse, random: p.random}
+	response := packet{kind: dialResponse, random: p.random}
 	var refused *tunnel.RefusedError
 	if errors.As(err, &refused) {
-		answer.code, answer.reason = uint8(refused.Code), printable(refused.Message)
+		response.code, response.reason = uint8(refused.Code), printable(refused.Message)
 	} else {
-		answer.code, answer.reason = uint8(tunnel.Unreachable), printable(err.Error())
+		response.code, response.reason = uint8(tunnel.Unreachable), printable(err.Error())
 	}
-	e.out.send(answer)
+	e.out.send(response)
 }

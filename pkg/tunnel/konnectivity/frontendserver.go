@@ -104,7 +104,7 @@ func (f *FrontendServer) Serve(ctx context.Context, l net.Listener, drain time.D
 		// gRPC serves HTTP/2.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
-	streams, requests := newHanded(l.Addr()), newHanded(l.Addr())
+	streams, requests := newConnListener(l.Addr()), newConnListener(l.Addr())
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = grpcServer.Serve(streams) })
 	serving.Go(func() { _ = httpServer.Serve(requests) })

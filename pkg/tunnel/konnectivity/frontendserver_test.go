@@ -86,9 +86,9 @@ func TestProxyService_RefusesOtherNetworks(t *testing.T) {
 	for _, protocol := range []string{"unix", "udp", "tcp4", "", protocolTarget} {
 		f := g.frontendStream(t, "root")
 		f.send(dialReq(protocol, "/var/run/docker.sock", 3))
-		answer := f.receiveType(client.PacketType_DIAL_RSP).GetDialResponse()
-		if answer.Random != 3 || !strings.Contains(answer.Error, "only tcp") {
-			t.Errorf("protocol %q was answered with %s", protocol, answer)
+		response := f.receiveType(client.PacketType_DIAL_RSP).GetDialResponse()
+		if response.Random != 3 || !strings.Contains(response.Error, "only tcp") {
+			t.Errorf("protocol %q was answered with %s", protocol, response)
 		}
 	}
 }

@@ -122,20 +122,20 @@ func shake(ctx context.Context, raw net.Conn, guard *tunnel.Guard, config *tls.C
 	handler(conn)
 }
 
-// handed is a listener of connections that somebody else has accepted.
-type handed struct {
+// connListener is a listener of connections that somebody else has accepted.
+type connListener struct {
 	address net.Addr
 	conns   chan net.Conn
 	closed  chan struct{}
 	closing sync.Once
 }
 
-func newHanded(address net.Addr) *handed {
-	return &handed{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
+func newConnListener(address net.Addr) *connListener {
+	return &connListener{address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
 // hand waits until the connection is accepted; a closed listener closes it.
-func (h *handed) hand(conn net.Conn) {
+func (h *connListener) hand(conn net.Conn) {
 	select {
 	case h.conns <- conn:
 	case <-h.closed:
@@ -144,7 +144,7 @@ func (h *handed) hand(conn net.Conn) {
 }
 
 // Accept implements net.Listener.
-func (h *handed) Accept() (net.Conn, error) {
+func (h *connListener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-h.conns:
 		return conn, nil
@@ -154,22 +154,22 @@ func (h *handed) Accept() (net.Conn, error) {
 }
 
 // Close implements net.Listener.
-func (h *handed) Close() error {
+func (h *connListener) Close() error {
 	h.closing.Do(func() { close(h.closed) })
 	return nil
 }
 
 // Addr implements net.Listener.
-func (h *handed) Addr() net.Addr { return h.address }
+func (h *connListener) Addr() net.Addr { return h.address }
 
-// takenConn signals when it is closed.
-type takenConn struct {
+// notifyingConn signals when it is closed.
+type notifyingConn struct {
 	*tls.Conn
 	closed  chan struct{}
 	closing sync.Once
 }
 
-func (c *takenConn) Close() error {
+func (c *notifyingConn) Close() error {
 	defer c.closing.Do(func() { close(c.closed) })
 	return c.Conn.Close()
 }

@@ -98,7 +98,7 @@ func FuzzSession(f *testing.F) {
 		other := newConn(s.multiplexer, 2, addr("gateway"), addr("m"))
 		s.add(known)
 		s.add(other)
-		dialed := &pendingDial{target: "x", answer: make(chan dialAnswer, 1)}
+		dialed := &pendingDial{target: "x", response: make(chan agentResponse, 1)}
 		s.pending[7] = dialed
 		limit := s.queueLimit + len(script) + 2*bufferCost
 		for len(script) > 0 {
@@ -123,10 +123,10 @@ func FuzzSession(f *testing.F) {
 			}
 		}
 		select {
-		case answer := <-dialed.answer:
-			if answer.conn != nil {
-				answer.conn.onClose = func() {} // it was never counted
-				_ = answer.conn.Close()
+		case response := <-dialed.response:
+			if response.conn != nil {
+				response.conn.onClose = func() {} // it was never counted
+				_ = response.conn.Close()
 			}
 		default:
 		}

@@ -17,51 +17,51 @@ import (
 
 // samples are packets with upstream's generated code, and the same with ours.
 var samples = []struct {
-	name   string
-	theirs *client.Packet
-	ours   packet
+	name string
+	peer *client.Packet
+	ours packet
 }{
 	{
 		name: "a dial, whose type is zero and so not on the wire",
-		theirs: &client.Packet{Payload: &client.Packet_DialRequest{
+		peer: &client.Packet{Payload: &client.Packet_DialRequest{
 			DialRequest: &client.DialRequest{Protocol: "tcp", Address: "[fd00::1]:443", Random: 1<<62 + 1},
 		}},
 		ours: packet{kind: dialRequest, protocol: "tcp", address: "[fd00::1]:443", random: 1<<62 + 1},
 	},
 	{
-		name:   "an answer to a dial",
-		theirs: dialRsp(7, 1, ""),
-		ours:   packet{kind: dialResponse, random: 7, connID: 1},
+		name: "an answer to a dial",
+		peer: dialRsp(7, 1, ""),
+		ours: packet{kind: dialResponse, random: 7, connID: 1},
 	},
 	{
-		name:   "a refusal of a dial",
-		theirs: dialRsp(7, 0, "connection refused"),
-		ours:   packet{kind: dialResponse, random: 7, reason: "connection refused"},
+		name: "a refusal of a dial",
+		peer: dialRsp(7, 0, "connection refused"),
+		ours: packet{kind: dialResponse, random: 7, reason: "connection refused"},
 	},
 	{
-		name:   "a close",
-		theirs: closeReq(3),
-		ours:   packet{kind: closeRequest, connID: 3},
+		name: "a close",
+		peer: closeReq(3),
+		ours: packet{kind: closeRequest, connID: 3},
 	},
 	{
-		name:   "a closed connection",
-		theirs: closeRsp(3),
-		ours:   packet{kind: closeResponse, connID: 3},
+		name: "a closed connection",
+		peer: closeRsp(3),
+		ours: packet{kind: closeResponse, connID: 3},
 	},
 	{
-		name:   "data",
-		theirs: dataPacket(300, []byte("payload")),
-		ours:   packet{kind: data, connID: 300, payload: mem.BufferSlice{mem.SliceBuffer("payload")}},
+		name: "data",
+		peer: dataPacket(300, []byte("payload")),
+		ours: packet{kind: data, connID: 300, payload: mem.BufferSlice{mem.SliceBuffer("payload")}},
 	},
 	{
-		name:   "a dial that is given up",
-		theirs: &client.Packet{Type: client.PacketType_DIAL_CLS, Payload: &client.Packet_CloseDial{CloseDial: &client.CloseDial{Random: 9}}},
-		ours:   packet{kind: dialClose, random: 9},
+		name: "a dial that is given up",
+		peer: &client.Packet{Type: client.PacketType_DIAL_CLS, Payload: &client.Packet_CloseDial{CloseDial: &client.CloseDial{Random: 9}}},
+		ours: packet{kind: dialClose, random: 9},
 	},
 	{
-		name:   "a drain",
-		theirs: &client.Packet{Type: client.PacketType_DRAIN, Payload: &client.Packet_Drain{Drain: &client.Drain{}}},
-		ours:   packet{kind: drain},
+		name: "a drain",
+		peer: &client.Packet{Type: client.PacketType_DRAIN, Payload: &client.Packet_Drain{Drain: &client.Drain{}}},
+		ours: packet{kind: drain},
 	},
 }
 
@@ -76,15 +76,15 @@ func TestPacket_EncodesLikeUpstream(t *testing.T) {
 			if err := proto.Unmarshal(wire.Materialize(), read); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(sample.theirs, read, protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(sample.peer, read, protocmp.Transform()); diff != "" {
 				t.Errorf("upstream reads our packet differently (-want +got):\n%s", diff)
 			}
-			theirs, err := proto.Marshal(sample.theirs)
+			peer, err := proto.Marshal(sample.peer)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got packet
-			if err := got.decode(mem.BufferSlice{mem.SliceBuffer(theirs)}); err != nil {
+			if err := got.decode(mem.BufferSlice{mem.SliceBuffer(peer)}); err != nil {
 				t.Fatal(err)
 			}
 			comparePackets(t, sample.ours, got)
@@ -176,7 +176,7 @@ func TestPrintable_LimitsTextsOfAPeer(t *testing.T) {
 // packets can be decoded.
 func FuzzPacket(f *testing.F) {
 	for _, sample := range samples {
-		wire, err := proto.Marshal(sample.theirs)
+		wire, err := proto.Marshal(sample.peer)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -187,17 +187,17 @@ func FuzzPacket(f *testing.F) {
 		cut = max(0, min(cut, len(wire)))
 		var ours packet
 		err := ours.decode(mem.BufferSlice{mem.SliceBuffer(wire[:cut]), mem.SliceBuffer(wire[cut:])})
-		theirs := new(client.Packet)
-		theirErr := proto.Unmarshal(wire, theirs)
+		peer := new(client.Packet)
+		peerErr := proto.Unmarshal(wire, peer)
 		if err != nil {
-			if theirErr == nil {
+			if peerErr == nil {
 				t.Fatalf("protobuf reads what we refuse: %v", err)
 			}
 			return
 		}
-		if theirErr == nil && ours.kind == data {
-			if theirs.GetData().GetConnectID() != ours.connID || !bytes.Equal(theirs.GetData().GetData(), ours.payload.Materialize()) {
-				t.Fatalf("protobuf reads %v, we read %+v", theirs, ours)
+		if peerErr == nil && ours.kind == data {
+			if peer.GetData().GetConnectID() != ours.connID || !bytes.Equal(peer.GetData().GetData(), ours.payload.Materialize()) {
+				t.Fatalf("protobuf reads %v, we read %+v", peer, ours)
 			}
 		}
 		if ours.kind == nothing || ours.kind == data && len(ours.payload) == 0 {

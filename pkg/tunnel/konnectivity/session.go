@@ -47,11 +47,11 @@ type session struct {
 
 type pendingDial struct {
 	target string
-	// answer has room for one, so that the receiver never waits.
-	answer chan dialAnswer
+	// response has room for one, so that the receiver never waits.
+	response chan agentResponse
 }
 
-type dialAnswer struct {
+type agentResponse struct {
 	conn *conn
 	err  error
 }
@@ -83,7 +83,7 @@ func (s *session) handle(p packet) error {
 	case data:
 		s.deliver(p)
 	case dialResponse:
-		s.answered(p)
+		s.handleDialResponse(p)
 	case closeResponse:
 		if c := s.conn(p.connID); c != nil {
 			c.closedByPeer(p.reason, nil)
@@ -100,9 +100,9 @@ func (s *session) handle(p packet) error {
 	return nil
 }
 
-// answered handles the answer to a dial. If nobody waits for it any more, the connection is closed:
+// handleDialResponse handles the response to a dial. If nobody waits for it, it closes the connection:
 // upstream's agents do not learn that a dial was cancelled.
-func (s *session) answered(p packet) {
+func (s *session) handleDialResponse(p packet) {
 	d := s.takePending(p.random)
 	if d == nil {
 		s.meter.foreign(p.kind)
@@ -114,19 +114,19 @@ func (s *session) answered(p packet) {
 	}
 	if p.reason != "" || p.connID == 0 {
 		s.metrics.dialFailure("error_response")
-		d.answer <- dialAnswer{err: refusal(p)}
+		d.response <- agentResponse{err: refusal(p)}
 		return
 	}
 	c := newConn(s.multiplexer, p.connID, addr("gateway"), addr(s.member+"/"+d.target))
 	c.onClose = s.release
 	if !s.add(c) {
-		d.answer <- dialAnswer{err: fmt.Errorf("the agent answered with connection %d, which is in use", p.connID)}
+		d.response <- agentResponse{err: fmt.Errorf("the agent answered with connection %d, which is in use", p.connID)}
 		return
 	}
-	d.answer <- dialAnswer{conn: c}
+	d.response <- agentResponse{conn: c}
 }
 
-// refusal is the error in the agent's answer. Only our own agents send a code.
+// refusal is the error in the agent's response. Only our own agents send a code.
 func refusal(p packet) error {
 	code, message := tunnel.Code(p.code), p.reason
 	if code == 0 {
@@ -142,7 +142,7 @@ func refusal(p packet) error {
 func (s *session) refused(p packet) {
 	if d := s.takePending(p.random); d != nil {
 		s.metrics.dialFailure("backend_close")
-		d.answer <- dialAnswer{err: &tunnel.RefusedError{Code: tunnel.Unreachable, Message: "the agent closed the dial"}}
+		d.response <- agentResponse{err: &tunnel.RefusedError{Code: tunnel.Unreachable, Message: "the agent closed the dial"}}
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *session) takePending(random int64) *pendingDial {
 	return d
 }
 
-// dial asks the agent for a connection and waits for the answer, until ctx ends.
+// dial asks the agent for a connection and waits for the response, until ctx ends.
 func (s *session) dial(ctx context.Context, target, protocol, address string) (net.Conn, error) {
 	if s.open.Add(1) > s.asks {
 		s.open.Add(-1)
@@ -180,7 +180,7 @@ func (s *session) ask(ctx context.Context, target, protocol, address string) (*c
 	if err != nil {
 		return nil, err
 	}
-	d := &pendingDial{target: target, answer: make(chan dialAnswer, 1)}
+	d := &pendingDial{target: target, response: make(chan agentResponse, 1)}
 	s.dials.Lock()
 	s.pending[random] = d
 	s.dials.Unlock()
@@ -192,14 +192,14 @@ func (s *session) ask(ctx context.Context, target, protocol, address string) (*c
 	}()
 	s.out.send(packet{kind: dialRequest, protocol: protocol, address: address, random: random})
 	select {
-	case answer := <-d.answer:
-		if answer.err != nil {
-			return nil, answer.err
+	case response := <-d.response:
+		if response.err != nil {
+			return nil, response.err
 		}
 		since(s.metrics.dialSeconds, began)
 		s.metrics.established.Inc()
 		s.established.Inc()
-		return answer.conn, nil
+		return response.conn, nil
 	case <-s.done:
 		err = s.err
 	case <-ctx.Done():
@@ -216,9 +216,9 @@ func (s *session) giveUp(random int64, d *pendingDial) {
 	if s.takePending(random) != nil {
 		return
 	}
-	if answer := <-d.answer; answer.conn != nil {
-		answer.conn.onClose = func() {} // it was never counted
-		_ = answer.conn.Reset()
+	if response := <-d.response; response.conn != nil {
+		response.conn.onClose = func() {} // it was never counted
+		_ = response.conn.Reset()
 	}
 }
 

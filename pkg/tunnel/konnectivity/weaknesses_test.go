@@ -358,14 +358,14 @@ func startServer(t testing.TB, info func() serverInfo) (*server, string, *author
 	address := serve(t, "", func(ctx context.Context, l net.Listener, _ time.Duration) error {
 		server := newGRPCServer(16, agentWindow)
 		server.RegisterService(service("AgentService", "Connect", handler), nil)
-		handed := newHanded(l.Addr())
+		connListener := newConnListener(l.Addr())
 		var serving sync.WaitGroup
-		serving.Go(func() { _ = server.Serve(handed) })
+		serving.Go(func() { _ = server.Serve(connListener) })
 		config := &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{protocolGRPC}}
-		err := accept(ctx, l, config, map[string]func(*tls.Conn){protocolGRPC: func(c *tls.Conn) { handed.hand(c) }})
+		err := accept(ctx, l, config, map[string]func(*tls.Conn){protocolGRPC: func(c *tls.Conn) { connListener.hand(c) }})
 		close(stop)
 		server.Stop()
-		_ = handed.Close()
+		_ = connListener.Close()
 		serving.Wait()
 		return err
 	})

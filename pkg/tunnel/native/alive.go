@@ -15,10 +15,10 @@ const (
 	// round trips where those are long.
 	responseTimeout = 1500 * time.Millisecond
 	tripsWithin     = 4
-	// probeSlack is how late this side may check for the answer and still trust the result. If it
+	// probeSlack is how late this side may check for the response and still trust the result. If it
 	// checks later, this process itself was not running.
 	probeSlack = 250 * time.Millisecond
-	// probeBacklog is how many unsent bytes still allow an answer in that time. On a slow
+	// probeBacklog is how many unsent bytes still allow a response in that time. On a slow
 	// connection, the probe is sent after them.
 	probeBacklog = 64 << 10
 )
@@ -35,10 +35,10 @@ type probes struct {
 	noResponse atomic.Int64
 }
 
-// Responds probes the peer, and reports whether an answer, or anything else, arrived in 1.5 s, or in
+// Responds probes the peer, and reports whether a response, or anything else, arrived in 1.5 s, or in
 // four round trips if those take longer. If nothing arrives, the peer or the connection has
 // stopped. The session continues, because the peer may recover: [Multiplexer.Unresponsive] is true until
-// then. If so much data is queued that an answer may take longer, or if ctx ends first, the peer
+// then. If so much data is queued that a response may take longer, or if ctx ends first, the peer
 // counts as alive.
 func (c *Multiplexer) Responds(ctx context.Context) bool {
 	if c.Unresponsive() {
@@ -61,7 +61,7 @@ func (c *Multiplexer) Responds(ctx context.Context) bool {
 	return !c.Unresponsive()
 }
 
-// ask starts a probe that ends with an answer or as unanswered.
+// ask starts a probe that ends with a response or as unanswered.
 func (c *Multiplexer) ask(probed chan struct{}) {
 	before := c.wire.reads.Load()
 	telling := c.wire.sent.Load()-c.wire.answered.Load() <= probeBacklog

@@ -26,7 +26,7 @@ var (
 	// ErrOverBudget is returned by a stream that was reset because it held more unread bytes than
 	// the budget had left.
 	ErrOverBudget = errors.New("the stream held too much unread data while memory for streams was short")
-	// ErrPeerSilent is the reason of a session whose peer sent nothing, not even an answer to a
+	// ErrPeerSilent is the reason of a session whose peer sent nothing, not even a response to a
 	// ping.
 	ErrPeerSilent = errors.New("nothing arrived from the peer")
 	// ErrPeerStalled is the reason of a session whose peer read nothing.

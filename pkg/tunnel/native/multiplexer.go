@@ -287,7 +287,7 @@ func nextPing() time.Duration {
 	return time.Duration((0.8 + 0.4*rand.Float64()) * float64(pingInterval))
 }
 
-// ping carries the time at which it is sent; the answer returns it.
+// ping carries the time at which it is sent; the response returns it.
 func (c *Multiplexer) ping() {
 	var payload [pingSize]byte
 	binary.BigEndian.PutUint64(payload[:], uint64(time.Now().UnixNano()))
@@ -299,7 +299,7 @@ func (c *Multiplexer) ping() {
 func (c *Multiplexer) ponged(payload []byte) {
 	measured := time.Now().UnixNano() - int64(binary.BigEndian.Uint64(payload))
 	if measured <= 0 || measured > int64(time.Minute) {
-		return // not an answer to this side's ping
+		return // not a response to this side's ping
 	}
 	c.trips[c.pongs%len(c.trips)] = measured
 	c.pongs++
