@@ -24,7 +24,7 @@ func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 	if json.Valid(text) {
 		return e.asLeft(it, live, folded(it, text))
 	}
-	before := heldFields(live, e.managerOf(it))
+	before := ownedFields(live, e.managerOf(it))
 	e.adopt(it, before, live, false)
 	if len(before) == 0 {
 		return nil
@@ -66,9 +66,9 @@ func folded(it Item, text []byte) []byte {
 	return after
 }
 
-// heldFields returns the fields, with values, that a manager owns by server-side apply. Of its
+// ownedFields returns the fields, with values, that a manager owns by server-side apply. Of its
 // other writes only data counts, because a create also owns defaulted fields.
-func heldFields(object *unstructured.Unstructured, manager string) map[string]any {
+func ownedFields(object *unstructured.Unstructured, manager string) map[string]any {
 	retained := map[string]any{}
 	for _, entry := range object.GetManagedFields() {
 		if entry.Manager != manager || entry.Subresource != "" || entry.FieldsV1 == nil || entry.APIVersion != object.GetAPIVersion() {

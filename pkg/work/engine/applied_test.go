@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-func heldBy(manager string, operation metav1.ManagedFieldsOperationType, version, fields string) metav1.ManagedFieldsEntry {
+func ownedBy(manager string, operation metav1.ManagedFieldsOperationType, version, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, APIVersion: version, FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(fields)}
 }
@@ -25,11 +25,11 @@ func TestLastApplied_OfAnObjectThatWasAppliedByTheServerIsWhatWeHold(t *testing.
 		t.Fatal(err)
 	}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
-		heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:metadata":{"f:labels":{"f:a":{}},"f:annotations":{".":{}},"f:finalizers":{"v:\"x\"":{}},"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},
+		ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:metadata":{"f:labels":{"f:a":{}},"f:annotations":{".":{}},"f:finalizers":{"v:\"x\"":{}},"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},
 			"f:spec":{"f:paused":{},"f:gone":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{".":{},"f:image":{},"f:name":{}}}}}}}`),
-		heldBy("us", metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:replicas":{}}}`),
-		heldBy("others", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`),
-		heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1beta1", `{"f:spec":{"f:replicas":{}}}`),
+		ownedBy("us", metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:replicas":{}}}`),
+		ownedBy("others", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`),
+		ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1beta1", `{"f:spec":{"f:replicas":{}}}`),
 	})
 	e := &Engine{Dialect: ours()}
 	it := Item{object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apps/v1", "kind": "Deployment"}}}
@@ -51,7 +51,7 @@ func TestLastApplied_WithoutTheAnnotationIsTheDataThatWeWrote(t *testing.T) {
 	live := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": map[string]any{"name": "c", "labels": map[string]any{"a": "1"}}, "data": map[string]any{"a": "1", "theirs": "1"}}}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{
-		heldBy("us", metav1.ManagedFieldsOperationUpdate, "v1", `{"f:data":{".":{},"f:a":{}},"f:metadata":{"f:labels":{"f:a":{}}}}`)})
+		ownedBy("us", metav1.ManagedFieldsOperationUpdate, "v1", `{"f:data":{".":{},"f:a":{}},"f:metadata":{"f:labels":{"f:a":{}}}}`)})
 	e := &Engine{Dialect: ours()}
 	if got, want := string(e.lastApplied(Item{object: live}, live)), `{"data":{"a":"1"}}`; got != want {
 		t.Errorf("the last manifest is %s, want %s", got, want)

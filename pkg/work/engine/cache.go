@@ -79,7 +79,7 @@ type cachedObject struct {
 	basis           basis
 	resourceVersion string
 	at              time.Time
-	outcome         ManifestResult
+	result          ManifestResult
 	backoff         backoff
 	against         *Contest // of the last correction
 	shape           uint64   // of an object that is replaced; zero if unknown
@@ -118,10 +118,10 @@ func (o *objects) unchanged(it Item, observed memberwatch.Observation, now time.
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	s, ok := o.known[it.target()]
-	if !ok || s.hash != it.hash || s.outcome.isRetriable() || s.basis != it.Mode.basis() || !observed.IsUnchangedSince(s.resourceVersion, s.at, now) {
+	if !ok || s.hash != it.hash || s.result.isRetriable() || s.basis != it.Mode.basis() || !observed.IsUnchangedSince(s.resourceVersion, s.at, now) {
 		return ManifestResult{}, false
 	}
-	return s.outcome, true
+	return s.result, true
 }
 
 // wait returns how long a correction of the item's object has to wait. A changed manifest is no
@@ -158,7 +158,7 @@ func (o *objects) store(it Item, resourceVersion string, out ManifestResult, und
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[it.target()]
-	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, outcome: out}
+	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, result: out}
 	if known && before.hash == it.hash {
 		after.backoff, after.against = before.backoff, before.against
 		if undone != nil {

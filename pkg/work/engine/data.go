@@ -57,7 +57,7 @@ func (e *Engine) readmit(ctx context.Context, t task, it Item, live *unstructure
 		annotations[e.TakenOverAnnotation] = takenOverValue
 	}
 	err := e.leave(ctx, e.at(it), live, t.Record, &t.Record, annotations)
-	if err != nil && !overtaken(err, live) {
+	if err != nil && !changedSince(err, live) {
 		out := e.failed(it, live, NotWritten, err)
 		out.Owned = out.Err != nil || OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
 		return out, true

@@ -69,8 +69,8 @@ type Remedies struct {
 	// FieldsNotApplied is a sentence after the message about a field that the member dropped or
 	// changed.
 	FieldsNotApplied string
-	// FieldsHeld is a sentence after the list of managers that own fields of the manifest.
-	FieldsHeld string
+	// FieldConflict is a sentence after the list of managers that own fields of the manifest.
+	FieldConflict string
 	// Immutable is a sentence after the message about an immutable field.
 	Immutable string
 }

@@ -76,7 +76,7 @@ func (e *Engine) reportDiff(ctx context.Context, t task, it Item, live *unstruct
 	}
 	found, err := e.compare(ctx, it, live)
 	if err != nil {
-		return e.failed(it, live, NotCompared, err), !overtaken(err, live)
+		return e.failed(it, live, NotCompared, err), !changedSince(err, live)
 	}
 	out := resultOf(it, live, t.Record)
 	out.Final, out.Diff = true, found
@@ -102,7 +102,7 @@ func (e *Engine) refuseIfDiffers(ctx context.Context, t task, it Item, live *uns
 		}
 		failure := e.failed(it, live, reason, err)
 		failure.Owned = out.Owned
-		return &failure, !overtaken(err, live)
+		return &failure, !changedSince(err, live)
 	}
 	if len(found.Fields) == 0 {
 		return nil, true

@@ -198,7 +198,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
 	case err == nil:
 		return e.verified(ctx, t, it, live, written), true
-	case overtaken(err, live):
+	case changedSince(err, live):
 		return ManifestResult{}, false
 	case isUnserved(err):
 		return e.unserved(it, err), true
@@ -213,7 +213,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 		return out, true
 	}
 	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
-	if err == nil || overtaken(err, live) {
+	if err == nil || changedSince(err, live) {
 		return ManifestResult{}, false // the next attempt re-creates it
 	}
 	out = e.failed(it, live, NotWritten, err)
@@ -334,8 +334,8 @@ func (e *Engine) at(it Item) dynamic.ResourceInterface {
 	return e.member.Resource(it.resource)
 }
 
-// overtaken reports whether the error means that the object changed since the attempt read it.
-func overtaken(err error, live *unstructured.Unstructured) bool {
+// changedSince reports whether the error means that the object changed since the attempt read it.
+func changedSince(err error, live *unstructured.Unstructured) bool {
 	if live == nil {
 		return apierrors.IsAlreadyExists(err)
 	}

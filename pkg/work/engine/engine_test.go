@@ -62,7 +62,7 @@ func TestRun_RefusesAVirtualKindThatIsNotStored(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
 	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Owned {
-		t.Errorf("the outcome is %+v", out)
+		t.Errorf("the result is %+v", out)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 			}
 			out := e.run(t.Context(), work, []Item{it})[0]
 			if got := out.Postponed > 0; got != tc.postponed || out.Err != nil || out.Refused != nil {
-				t.Errorf("the outcome is %+v", out)
+				t.Errorf("the result is %+v", out)
 			}
 			if out.Contest == nil || out.ContestEndsIn != contestLength {
 				t.Errorf("it is contested by %v for %s", out.Contest, out.ContestEndsIn)
@@ -139,7 +139,7 @@ func TestRun_SparesRequestsByTheWatch(t *testing.T) {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			if tc.refused != (out.Refused != nil && strings.Contains(out.Refused.Message, "another AppliedWork")) {
-				t.Errorf("the outcome is %+v", out)
+				t.Errorf("the result is %+v", out)
 			}
 		})
 	}

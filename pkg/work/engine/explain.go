@@ -69,7 +69,7 @@ func (d *Dialect) Explain(err error, kind schema.GroupKind) string {
 	}
 	causes := describeCauses(status.Details, secret)
 	if isFieldConflict(err) {
-		return Shorten("Other field managers hold fields of the manifest: " + causes + ". " + d.Remedies.FieldsHeld)
+		return Shorten("Other field managers hold fields of the manifest: " + causes + ". " + d.Remedies.FieldConflict)
 	}
 	if causes != "" {
 		return Shorten(fmt.Sprintf("The member refused the object (%s): %s", status.Reason, causes))

@@ -43,7 +43,7 @@ func TestOwnKinds(t *testing.T) {
 		t.Errorf("a definition that was refused defines %v", got)
 	}
 	if got := ownKinds(items, nil); got != nil {
-		t.Errorf("kinds without outcomes: %v", got)
+		t.Errorf("kinds without results: %v", got)
 	}
 }
 

@@ -185,17 +185,17 @@ var injectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inje
 // injectedFields returns the certificate authorities that an injector of the member filled in. The
 // manifest has none, a placeholder, or the annotation of an injector.
 func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
-	asked := false
+	requested := false
 	annotations := wanted.GetAnnotations()
 	for _, annotation := range injectors {
 		_, has := annotations[annotation]
-		asked = asked || has
+		requested = requested || has
 	}
 	var filled []fieldPath
 	for _, f := range fieldsAt(wanted.Object, authorityOf(wanted.GroupVersionKind().GroupKind())) {
 		is, _ := f.in(live.Object)
 		said, _ := f.in(wanted.Object)
-		if !isPlaceholder(is) && (asked || isPlaceholder(said)) {
+		if !isPlaceholder(is) && (requested || isPlaceholder(said)) {
 			filled = append(filled, f)
 		}
 	}

@@ -38,7 +38,7 @@ func leavingEngine() *Engine {
 const webDeployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web"
 
 func scaledBy(manager, subresource string) metav1.ManagedFieldsEntry {
-	entry := heldBy(manager, metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)
+	entry := ownedBy(manager, metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)
 	entry.Subresource = subresource
 	return entry
 }
@@ -115,7 +115,7 @@ func TestAdoptMemberFields(t *testing.T) {
 		},
 		"replicas that left the manifest and only we own, by a server-side apply": {
 			manifest: webDeployment + "}, spec: {paused: true}}", live: webDeployment + "}, spec: {replicas: 5}}",
-			managed: []metav1.ManagedFieldsEntry{heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
+			managed: []metav1.ManagedFieldsEntry{ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
 			mode:    ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
 		},
 		"fields that the author names": {
@@ -213,7 +213,7 @@ func TestPlan_RefusesFieldsThatCannotBeLeft(t *testing.T) {
 }
 
 func TestFieldPath_IsFoundInManagedFields(t *testing.T) {
-	entry := heldBy("us", metav1.ManagedFieldsOperationApply, "apps/v1",
+	entry := ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1",
 		`{"f:spec":{"f:replicas":{},"f:containers":{"k:{\"name\":\"a\"}":{".":{},"f:image":{}},"k:{\"name\":\"b\"}":{".":{},"f:tty":{}}},"f:atomic":{}}}`)
 	document := objectOfYAML(t, "{apiVersion: v1, kind: X, spec: {replicas: 1, paused: true, atomic: {x: 1}, containers: [{name: b, image: i}, {name: a, image: i}]}}").Object
 	for text, want := range map[string]bool{"/spec/replicas": true, "/spec/paused": false, "/spec/atomic/x": true,

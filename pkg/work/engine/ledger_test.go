@@ -83,29 +83,29 @@ func TestIntended_EntersNewObjects(t *testing.T) {
 
 func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 	cases := map[string]struct {
-		ledger  []Entry
-		status  []manifest.Ref
-		items   []Item
-		outcome ManifestResult // of the one item
-		gone    []string
-		want    []Entry
+		ledger []Entry
+		status []manifest.Ref
+		items  []Item
+		result ManifestResult // of the one item
+		gone   []string
+		want   []Entry
 	}{
 		"an applied object with its UID": {
-			ledger:  []Entry{entryOf("a", "")},
-			items:   []Item{itemOf("a")},
-			outcome: ManifestResult{Owned: true, UID: "1"},
-			want:    []Entry{entryOf("a", "1")},
+			ledger: []Entry{entryOf("a", "")},
+			items:  []Item{itemOf("a")},
+			result: ManifestResult{Owned: true, UID: "1"},
+			want:   []Entry{entryOf("a", "1")},
 		},
 		"not an object that is not ours": {
-			ledger:  []Entry{entryOf("a", "")},
-			items:   []Item{itemOf("a")},
-			outcome: ManifestResult{Refused: &refusal.Refusal{}, UID: "1"},
+			ledger: []Entry{entryOf("a", "")},
+			items:  []Item{itemOf("a")},
+			result: ManifestResult{Refused: &refusal.Refusal{}, UID: "1"},
 		},
 		"an object of which nothing could be found out": {
-			ledger:  []Entry{entryOf("a", "1")},
-			items:   []Item{itemOf("a")},
-			outcome: ManifestResult{Owned: true, Err: errors.New("no answer")},
-			want:    []Entry{entryOf("a", "1")},
+			ledger: []Entry{entryOf("a", "1")},
+			items:  []Item{itemOf("a")},
+			result: ManifestResult{Owned: true, Err: errors.New("no answer")},
+			want:   []Entry{entryOf("a", "1")},
 		},
 		"an object that was applied and whose manifest is now refused": {
 			ledger: []Entry{entryOf("a", "1")},
@@ -113,17 +113,17 @@ func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 			want:   []Entry{entryOf("a", "1")},
 		},
 		"leftovers until they are gone": {
-			ledger:  []Entry{entryOf("going", "1"), entryOf("gone", "2")},
-			items:   []Item{itemOf("a")},
-			outcome: ManifestResult{Owned: true, UID: "3"},
-			gone:    []string{"gone"},
-			want:    []Entry{entryOf("a", "3"), entryOf("going", "1")},
+			ledger: []Entry{entryOf("going", "1"), entryOf("gone", "2")},
+			items:  []Item{itemOf("a")},
+			result: ManifestResult{Owned: true, UID: "3"},
+			gone:   []string{"gone"},
+			want:   []Entry{entryOf("a", "3"), entryOf("going", "1")},
 		},
 		"objects of the status that could not be removed": {
-			status:  statusOf("maybe"),
-			items:   []Item{itemOf("a")},
-			outcome: ManifestResult{Owned: true, UID: "3"},
-			want:    []Entry{entryOf("a", "3"), entryOf("maybe", "")},
+			status: statusOf("maybe"),
+			items:  []Item{itemOf("a")},
+			result: ManifestResult{Owned: true, UID: "3"},
+			want:   []Entry{entryOf("a", "3"), entryOf("maybe", "")},
 		},
 	}
 	for name, tc := range cases {
@@ -132,7 +132,7 @@ func TestRecorded_ContainsObjectsThatMayBeOurs(t *testing.T) {
 			for _, name := range tc.gone {
 				gone[manifest.KeyOf(id(name))] = true
 			}
-			got := recorded(tc.ledger, known(tc.ledger, tc.status), tc.items, []ManifestResult{tc.outcome}, gone)
+			got := recorded(tc.ledger, known(tc.ledger, tc.status), tc.items, []ManifestResult{tc.result}, gone)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("ledger (-want +got):\n%s", diff)
 			}

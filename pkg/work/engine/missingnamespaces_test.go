@@ -24,7 +24,7 @@ func TestLacking_NamesTheNamespacesThatAreMissing(t *testing.T) {
 	it := configMapItem(t, "1")
 	results := e.run(t.Context(), work, []Item{it, it})
 	if results[0].Refused == nil || results[0].Final {
-		t.Errorf("the outcome is %+v", results[0])
+		t.Errorf("the result is %+v", results[0])
 	}
 	l := &missingNamespaces{}
 	if !l.note(results) || l.note(results) {

@@ -94,12 +94,12 @@ func replacement(it Item, live *unstructured.Unstructured, owner metav1.OwnerRef
 }
 
 // joined merges two maps; nil if both are empty.
-func joined(theirs, ours map[string]string) map[string]string {
-	if len(theirs)+len(ours) == 0 {
+func joined(live, ours map[string]string) map[string]string {
+	if len(live)+len(ours) == 0 {
 		return nil
 	}
-	all := make(map[string]string, len(theirs)+len(ours))
-	maps.Copy(all, theirs)
+	all := make(map[string]string, len(live)+len(ours))
+	maps.Copy(all, live)
 	maps.Copy(all, ours)
 	return all
 }

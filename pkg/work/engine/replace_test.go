@@ -52,7 +52,7 @@ func TestReplace_KeepsLabelsAnnotationsOwnersFinalizersAndStatusOfOthers(t *test
 	it := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: Replace})[0]
 	out := e.run(t.Context(), withoutMay(work), []Item{it})[0]
 	if out.Refused != nil || out.Err != nil || !out.Owned {
-		t.Fatalf("the outcome is %+v", out)
+		t.Fatalf("the result is %+v", out)
 	}
 	got, err := e.find(t.Context(), it)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 			e.member.(*dynamicfake.FakeDynamicClient).PrependReactor("create", "*", withUID(e))
 			out := e.run(t.Context(), withoutMay(work), []Item{it})[0]
 			if out.Refused != nil || out.Err != nil || out.Owned != tc.hasField {
-				t.Errorf("the outcome is %+v", out)
+				t.Errorf("the result is %+v", out)
 			}
 			if diff := cmp.Diff(tc.verbs, verbs(e)); diff != "" {
 				t.Errorf("asked of the member (-want +got):\n%s", diff)
@@ -161,7 +161,7 @@ func TestRun_CreateOnlyReadOnlyAndDisown(t *testing.T) {
 			}
 			if tc.data == "" {
 				if got != nil || out.UID != "" || out.Examined != nil {
-					t.Errorf("there is %v, and the outcome is %+v", got, out)
+					t.Errorf("there is %v, and the result is %+v", got, out)
 				}
 				return
 			}

@@ -42,7 +42,7 @@ func TestVerify_NamesAFieldThatTheMemberChanged(t *testing.T) {
 			it := WithMode([]Item{configMapItem(t, "new")}, Mode{Method: by})[0]
 			out := e.run(t.Context(), work, []Item{it})[0]
 			if out.Refused == nil || out.Refused.Reason != FieldsNotApplied || !out.Owned || out.Final {
-				t.Fatalf("the outcome is %+v, refused %+v", out, out.Refused)
+				t.Fatalf("the result is %+v, refused %+v", out, out.Refused)
 			}
 			const want = "/data/a is other instead of new. A mutating webhook of the member changed it"
 			if !strings.Contains(out.Refused.Message, want) {
@@ -66,7 +66,7 @@ func TestVerify_SendsNoRequest(t *testing.T) {
 
 func TestVerify_NamesTheManagerThatHoldsTheField(t *testing.T) {
 	written := foundConfigMap()
-	written.SetManagedFields([]metav1.ManagedFieldsEntry{heldBy("webhook", metav1.ManagedFieldsOperationUpdate, "v1", `{"f:data":{"f:a":{}}}`)})
+	written.SetManagedFields([]metav1.ManagedFieldsEntry{ownedBy("webhook", metav1.ManagedFieldsOperationUpdate, "v1", `{"f:data":{"f:a":{}}}`)})
 	e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
 	refused := e.verify(configMapItem(t, "new"), written)
 	if refused == nil || !strings.Contains(refused.Message, `Field manager "webhook" holds it`) {

@@ -50,7 +50,7 @@ func dialect() engine.Dialect {
 			KeptNone:  "remove it from the placement",
 			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the member, or leave the field to the member: " +
 				"annotate the resource with " + placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
-			FieldsHeld: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
+			FieldConflict: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
 			Immutable: "To have it deleted and made again, annotate the resource with " +
 				placementv1beta1.ImmutableChangeAnnotation + "=" + engine.PolicyRecreate,
 		},

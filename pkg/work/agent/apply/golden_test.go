@@ -58,13 +58,13 @@ func newBed(t *testing.T, options Options, objects ...client.Object) *bed {
 		}
 	}
 	joined := &clusterv1beta1.InternalMemberCluster{
-		ObjectMeta: metav1.ObjectMeta{Namespace: heirsNamespace, Name: "m", UID: "joined", Annotations: map[string]string{clusterv1beta1.AnnotationHub: "the-hub"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: "m", UID: "joined", Annotations: map[string]string{clusterv1beta1.AnnotationHub: "the-hub"}},
 		Spec:       clusterv1beta1.InternalMemberClusterSpec{State: clusterv1beta1.ClusterStateJoin},
 	}
 	b.hub = fake.NewClientBuilder().WithScheme(known).WithIndex(&placementv1beta1.Work{}, worksByObject, objectsOf).
 		WithStatusSubresource(&placementv1beta1.Work{}).WithObjects(joined).WithObjects(objects...).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: b.patched, SubResourcePatch: b.statusPatched}).Build()
-	options.Member, options.HubNamespace, options.MemberAPI = "m", heirsNamespace, reached(b, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"})
+	options.Member, options.HubNamespace, options.MemberAPI = "m", memberNamespace, reached(b, &rest.Config{Host: server.URL, BearerToken: "of-the-agent"})
 	options.Manifests, options.Clock = 1, b.clock
 	b.start(options)
 	return b
@@ -106,7 +106,7 @@ func (b *bed) apply(verb string, object client.Object, patch client.Patch) {
 func (b *bed) look(name string) {
 	b.Helper()
 	fmt.Fprintf(b.log, "- look at %s\n", name)
-	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: heirsNamespace, Name: name}})
+	result, err := b.reconciler.Reconcile(b.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: memberNamespace, Name: name}})
 	for _, line := range b.member.log {
 		fmt.Fprintf(b.log, "  %s\n", line)
 	}
@@ -169,7 +169,7 @@ func recordPath(work string) string {
 func (b *bed) work(name string) *placementv1beta1.Work {
 	b.Helper()
 	work := &placementv1beta1.Work{}
-	if err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: name}, work); err != nil {
+	if err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: memberNamespace, Name: name}, work); err != nil {
 		b.Fatal(err)
 	}
 	return work
@@ -212,7 +212,7 @@ func (b *bed) lose(path string) {
 }
 
 func newWork(name string, strategy *placementv1beta1.ApplyStrategy, manifests ...string) *placementv1beta1.Work {
-	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: heirsNamespace, Name: name, Generation: 1, UID: "of-work"}}
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: name, Generation: 1, UID: "of-work"}}
 	work.Spec.Workload.Manifests, work.Spec.ApplyStrategy = raw(manifests...), strategy
 	return work
 }

@@ -78,7 +78,7 @@ func immutableField(kind string) *apierrors.StatusError {
 
 type strategy = placementv1beta1.ApplyStrategy
 
-func told(s any) string {
+func describe(s any) string {
 	text, _ := json.Marshal(s)
 	return string(text)
 }
@@ -92,7 +92,7 @@ func looked(strategies []strategy, values ...string) func(*testing.T) string {
 		for _, s := range strategies {
 			for _, there := range values {
 				b := newBed(t, Options{}, newWork("work", &s, manifestA("1")))
-				fmt.Fprintf(&log, "# %s, there is %s\n", told(s), there)
+				fmt.Fprintf(&log, "# %s, there is %s\n", describe(s), there)
 				if there != "" {
 					b.meddle(pathA, there)
 				}
@@ -121,7 +121,7 @@ var goldenLooks = map[string]func(*testing.T) string{
 	"a work that changes":      changing,
 	"a drift":                  drifting,
 	"a contest":                contesting,
-	"answers of a member":      answering,
+	"answers of a member":      memberErrors,
 	"immutable fields":         immutable,
 	"an end":                   ending,
 	"a work that vanished":     vanishing,
@@ -177,7 +177,7 @@ func drifting(t *testing.T) string {
 	kept := placementv1beta1.ApplyIfNotDrifted
 	for _, s := range []strategy{{}, {WhenToApply: kept}, {WhenToApply: kept, ComparisonOption: placementv1beta1.FullComparison},
 		{WhenToApply: kept, Type: placementv1beta1.ServerSideApply}} {
-		fmt.Fprintf(&log, "# %s\n", told(s))
+		fmt.Fprintf(&log, "# %s\n", describe(s))
 		b := newBed(t, Options{}, newWork("work", &s, manifestA("1"), manifestSecret))
 		b.look("work")
 		b.meddle(pathA, `{"data":{"a":"theirs","b":"more"}}`)
@@ -211,7 +211,7 @@ func contesting(t *testing.T) string {
 	return b.log.String()
 }
 
-func answering(t *testing.T) string {
+func memberErrors(t *testing.T) string {
 	var log strings.Builder
 	unnamed := &apierrors.StatusError{ErrStatus: metav1.Status{Status: "Failure", Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "a webhook failed"}}
 	for _, s := range []strategy{{}, {Type: placementv1beta1.ReportDiff}, {WhenToApply: placementv1beta1.ApplyIfNotDrifted}, {WhenToTakeOver: placementv1beta1.TakeOverIfNoDiff, AllowCoOwnership: true}} {
@@ -228,7 +228,7 @@ func answering(t *testing.T) string {
 				if (there == "") == (answer.verb == http.MethodPatch) {
 					continue
 				}
-				fmt.Fprintf(&log, "# %s, there is %s, %s %s is %s\n", told(s), there, answer.verb, answer.path, answer.with.ErrStatus.Message)
+				fmt.Fprintf(&log, "# %s, there is %s, %s %s is %s\n", describe(s), there, answer.verb, answer.path, answer.with.ErrStatus.Message)
 				b := newBed(t, Options{}, newWork("work", &s, manifestA("1"), manifestSecret))
 				if there != "" {
 					b.meddle(pathA, there)
@@ -251,7 +251,7 @@ func immutable(t *testing.T) string {
 	for _, there := range []string{objectA("2", ownerNamed("work")), objectA("2", ownerNamed("work"), strangerOwner)} {
 		for _, manifest := range []string{manifestA("1"), annotated} {
 			for _, s := range []strategy{{}, {AllowCoOwnership: true}} {
-				fmt.Fprintf(&log, "# %s, there is %s, wanted is %s\n", told(s), there, manifest)
+				fmt.Fprintf(&log, "# %s, there is %s, wanted is %s\n", describe(s), there, manifest)
 				b := newBed(t, Options{}, newWork("work", &s, manifest, manifestNamespace))
 				b.meddle(pathA, there)
 				b.meddle("/api/v1/namespaces/ns", manifestNamespace)
@@ -309,7 +309,7 @@ func ending(t *testing.T) string {
 // end reconciles a deleted Work until it is gone or blocked.
 func (b *bed) end(name string) {
 	b.Helper()
-	if err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: name}, &placementv1beta1.Work{}); err == nil {
+	if err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: memberNamespace, Name: name}, &placementv1beta1.Work{}); err == nil {
 		b.said(name)
 		b.lose("/apis/apps/v1/namespaces/ns/deployments/web")
 		b.look(name)
@@ -326,7 +326,7 @@ func (b *bed) end(name string) {
 func (b *bed) join(state clusterv1beta1.ClusterState) {
 	b.Helper()
 	member := &clusterv1beta1.InternalMemberCluster{}
-	err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: "m"}, member)
+	err := b.hub.Get(b.Context(), client.ObjectKey{Namespace: memberNamespace, Name: "m"}, member)
 	member.Spec.State = state
 	if err = errors.Join(err, b.hub.Update(b.Context(), member)); err != nil {
 		b.Fatal(err)
@@ -363,7 +363,7 @@ func inheriting(t *testing.T) string {
 		labelled(newWork("other", nil, manifestA("2")), "c", "1"),
 		labelled(newWork("other", &strategy{WhenToTakeOver: placementv1beta1.TakeOverNever}, manifestA("2")), "c", "1"),
 	} {
-		fmt.Fprintf(&log, "# the other is %v, %s\n", other.Labels, told(other.Spec.ApplyStrategy))
+		fmt.Fprintf(&log, "# the other is %v, %s\n", other.Labels, describe(other.Spec.ApplyStrategy))
 		b := newBed(t, Options{}, labelled(newWork("work", nil, manifestA("1"), manifestRole), "b", "1"), other)
 		b.look("work")
 		b.change("work", func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = raw(manifestRole) })
@@ -437,7 +437,7 @@ func conflicting(t *testing.T) string {
 	forcing := strategy{Type: placementv1beta1.ServerSideApply, ServerSideApplyConfig: &placementv1beta1.ServerSideApplyConfig{ForceConflicts: true}}
 	for _, s := range []strategy{serverSide, forcing} {
 		for _, manager := range []string{FieldManager, "other"} {
-			fmt.Fprintf(&log, "# %s, held by %s\n", told(s), manager)
+			fmt.Fprintf(&log, "# %s, held by %s\n", describe(s), manager)
 			b := newBed(t, Options{}, newWork("work", &s, manifestA("1")))
 			b.meddle(pathA, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a","managedFields":[{"manager":"`+manager+`",
 				"operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{"f:a":{}}}}]},"data":{"a":"2"}}`)

@@ -116,8 +116,8 @@ func (o owner) shares(ctx context.Context, other string) bool {
 	if apierrors.IsNotFound(err) {
 		return true
 	}
-	theirs := work.Spec.ApplyStrategy.WithDefaults()
-	return err == nil && theirs.AllowCoOwnership && theirs.Type == o.strategy.Type
+	strategy := work.Spec.ApplyStrategy.WithDefaults()
+	return err == nil && strategy.AllowCoOwnership && strategy.Type == o.strategy.Type
 }
 
 // Claim reports whether a Work wants an object that belongs to another AppliedWork. A Work of

@@ -19,11 +19,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-const heirsNamespace = "fleet-member-m"
+const memberNamespace = "fleet-member-m"
 
 // workNaming returns a Work of a binding with a manifest for ConfigMap ns/a, and changes.
 func workNaming(name, binding, snapshot string, change func(*placementv1beta1.Work)) *placementv1beta1.Work {
-	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: heirsNamespace, Name: name, Labels: map[string]string{
+	work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: memberNamespace, Name: name, Labels: map[string]string{
 		placementv1beta1.ParentBindingLabel: binding, placementv1beta1.ParentResourceSnapshotIndexLabel: snapshot}}}
 	work.Spec.Workload.Manifests = raw(`{"metadata":7}`, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"ns","name":"a"}}`)
 	if change != nil {
@@ -49,7 +49,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 			ObjectMeta: metav1.ObjectMeta{Name: work.Name, UID: types.UID("of-" + work.Name)},
 			Spec:       placementv1beta1.AppliedWorkSpec{WorkName: work.Name, WorkNamespace: work.Namespace}})
 	}
-	r, err := New(Options{Member: "m", HubNamespace: heirsNamespace, MemberAPI: reached(t, &rest.Config{})})
+	r, err := New(Options{Member: "m", HubNamespace: memberNamespace, MemberAPI: reached(t, &rest.Config{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func reconcilerWith(t *testing.T, works ...*placementv1beta1.Work) *Reconciler {
 	return r
 }
 
-func TestHeirsOf(t *testing.T) {
+func TestNextOwner(t *testing.T) {
 	leaving := workNaming("leaving", "b", "1", nil)
 	strategy := func(s placementv1beta1.ApplyStrategy) func(*placementv1beta1.Work) {
 		return func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy = &s }

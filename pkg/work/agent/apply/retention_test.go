@@ -36,7 +36,7 @@ func TestFinalize_KeepsRetainedObjectsOfADeletedWork(t *testing.T) {
 	if b.member.objects[pathSecret] == nil || b.member.objects["/api/v1/namespaces/ns"] == nil {
 		t.Error("the retained object or its namespace is gone")
 	}
-	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: heirsNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
+	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the Work is still there: %v", err)
 	}
 	if record := b.member.objects[recordPath("work")]; record == nil || record.GetAnnotations()[retention.Annotation] == "" {

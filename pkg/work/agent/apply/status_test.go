@@ -108,7 +108,7 @@ func TestDesiredStatus_OfAManifest(t *testing.T) {
 
 	cases := map[string]struct {
 		work               *placementv1beta1.Work
-		outcome            engine.ManifestResult
+		result             engine.ManifestResult
 		applied, available string
 	}{
 		"available":                      {fresh, done("a", availability.Available), "True/Applied", "True/Available"},
@@ -128,7 +128,7 @@ func TestDesiredStatus_OfAManifest(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := desiredStatus(tc.work, []engine.ManifestResult{tc.outcome}, later)
+			status := desiredStatus(tc.work, []engine.ManifestResult{tc.result}, later)
 			conditions := status.ManifestConditions[0].Conditions
 			if got := said(conditions, "Applied"); got != tc.applied {
 				t.Errorf("Applied is %q, want %q", got, tc.applied)
@@ -177,7 +177,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 	degraded := fieldsAt("/data/a")
 	degraded.Degraded = true
 	cases := map[string]struct {
-		outcome        engine.ManifestResult
+		result         engine.ManifestResult
 		work, manifest string
 	}{
 		"the same":            {comparedTo("a", engine.Differences{}), "True/AllManifestsDiffReported", "True/NoDiffFound"},
@@ -192,7 +192,7 @@ func TestDesiredStatus_OfAComparison(t *testing.T) {
 			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 			work.Status = desiredStatus(work, []engine.ManifestResult{done("a", availability.Available)}, early)
 			work.Spec.ApplyStrategy = reporting
-			status := desiredStatus(work, []engine.ManifestResult{tc.outcome}, later)
+			status := desiredStatus(work, []engine.ManifestResult{tc.result}, later)
 			for _, conditions := range [][]metav1.Condition{status.Conditions, status.ManifestConditions[0].Conditions} {
 				if said(conditions, "Applied") != "" || said(conditions, "Available") != "" {
 					t.Errorf("condition Applied remains: %v", conditions)

@@ -95,7 +95,7 @@ func TestConfigOf_TakesEachFieldFromTheFirstConfigThatSetsIt(t *testing.T) {
 	}
 }
 
-func TestWayOf(t *testing.T) {
+func TestModeOf(t *testing.T) {
 	type mode struct {
 		Method  engine.Method
 		Force   bool

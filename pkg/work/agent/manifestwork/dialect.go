@@ -34,8 +34,8 @@ func dialect() engine.Dialect {
 			KeptNone:  "remove it from the ManifestWork",
 			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the cluster, or annotate the manifest with " +
 				placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
-			FieldsHeld: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
-			Immutable:  "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
+			FieldConflict: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
+			Immutable:     "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
 		},
 	}
 }

@@ -39,13 +39,13 @@ const notAllowed = "NotAllowed"
 const (
 	// retryInterval is the delay before such a refusal is retried.
 	retryInterval = time.Minute
-	// answersLast is how long a review is cached: a large work and its immediate reconciles send
+	// reviewTTL is how long a review is cached: a large work and its immediate reconciles send
 	// one.
-	answersLast = 5 * time.Second
-	// yesLasts is how long a positive review is cached while rights are watched.
-	yesLasts = time.Minute
-	// maxAnswers limits the cached reviews.
-	maxAnswers = 10_000
+	reviewTTL = 5 * time.Second
+	// allowedTTL is how long a positive review is cached while rights are watched.
+	allowedTTL = time.Minute
+	// maxReviews limits the cached reviews.
+	maxReviews = 10_000
 )
 
 // executors reviews what accounts can do on the cluster.
@@ -60,15 +60,15 @@ type executors struct {
 	rights *rightsWatch
 
 	mu      sync.Mutex // guards answers
-	answers map[question]answer
+	reviews map[reviewKey]cachedReview
 }
 
-type question struct {
+type reviewKey struct {
 	account engine.Account
 	object  authorizationv1.ResourceAttributes
 }
 
-type answer struct {
+type cachedReview struct {
 	allowed bool
 	at      time.Time
 }
@@ -82,7 +82,7 @@ func newExecutors(o Options) (*executors, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &executors{member: clientset, as: o.MemberAPI.As, clock: o.Clock, impersonate: o.Impersonate, rights: rights, answers: map[question]answer{}}
+	e := &executors{member: clientset, as: o.MemberAPI.As, clock: o.Clock, impersonate: o.Impersonate, rights: rights, reviews: map[reviewKey]cachedReview{}}
 	rights.forget = e.forget
 	return e, nil
 }
@@ -111,7 +111,7 @@ func (e *executors) writer(executor *workv1.ManifestWorkExecutor) (dynamic.Inter
 func (e *executors) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	clear(e.answers)
+	clear(e.reviews)
 }
 
 // refuse returns why a manifest is not applied for an executor; nil if it can be, or if there is no
@@ -165,11 +165,11 @@ func denied(ref manifest.Ref, why string) *refusal.Refusal {
 
 // may sends a review or returns the cached one.
 func (e *executors) may(ctx context.Context, account engine.Account, object authorizationv1.ResourceAttributes) (bool, error) {
-	asked, now := question{account, object}, e.clock.Now()
+	key, now := reviewKey{account, object}, e.clock.Now()
 	e.mu.Lock()
-	known, is := e.answers[asked]
+	known, is := e.reviews[key]
 	e.mu.Unlock()
-	if is && now.Sub(known.at) < e.lasts(known) {
+	if is && now.Sub(known.at) < e.ttl(known) {
 		return known.allowed, nil
 	}
 	review, err := e.member.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
@@ -180,20 +180,20 @@ func (e *executors) may(ctx context.Context, account engine.Account, object auth
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.answers) >= maxAnswers {
-		clear(e.answers)
+	if len(e.reviews) >= maxReviews {
+		clear(e.reviews)
 	}
-	e.answers[asked] = answer{review.Status.Allowed, now}
+	e.reviews[key] = cachedReview{review.Status.Allowed, now}
 	return review.Status.Allowed, nil
 }
 
-// lasts is how long a review is cached. A negative one is never cached for long: the missing right
+// ttl is how long a review is cached. A negative one is never cached for long: the missing right
 // may be granted at any moment.
-func (e *executors) lasts(a answer) time.Duration {
+func (e *executors) ttl(a cachedReview) time.Duration {
 	if a.allowed && e.rights.sees() {
-		return yesLasts
+		return allowedTTL
 	}
-	return answersLast
+	return reviewTTL
 }
 
 // refuseEscalation refuses roles and bindings that grant rights which the account itself lacks.

@@ -45,7 +45,7 @@ func executorsWho(t *testing.T, says error, may ...string) (e *executors, asked 
 	writes.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		return says != nil, nil, says
 	})
-	return &executors{member: member, clock: clock, answers: map[question]answer{},
+	return &executors{member: member, clock: clock, reviews: map[reviewKey]cachedReview{},
 		as: func(engine.Account) (dynamic.Interface, error) { return writes, nil }}, asked, clock
 }
 
@@ -109,7 +109,7 @@ func TestExecutors_CacheAccessReviews(t *testing.T) {
 	if text := strings.Join(*asked, " "); text != "create update patch get delete" {
 		t.Errorf("asked at first: %s", text)
 	}
-	clock.SetTime(early.Add(answersLast + time.Millisecond))
+	clock.SetTime(early.Add(reviewTTL + time.Millisecond))
 	if _, err := e.refuse(t.Context(), deployer(), nil, refTo("a"), true); err != nil || len(*asked) != 10 {
 		t.Errorf("asked later: %v (%v)", *asked, err)
 	}

@@ -50,11 +50,11 @@ type planned struct {
 
 // examined is the information about an object for the status.
 type examined struct {
-	// asked is set if there are feedback rules. values are their results and failure joins their
+	// hasRules is set if there are feedback rules. values are their results and failure joins their
 	// errors.
-	asked   bool
-	values  []workv1.FeedbackValue
-	failure error
+	hasRules bool
+	values   []workv1.FeedbackValue
+	failure  error
 	// rules are the conditions from condition rules.
 	rules []metav1.Condition
 }
@@ -205,7 +205,7 @@ func (r *Reconciler) modeFor(ctx context.Context, work *workv1.ManifestWork, con
 func (r *Reconciler) examine(config workv1.ManifestConfigOption) func(*unstructured.Unstructured) any {
 	return func(object *unstructured.Unstructured) any {
 		values, err := feedbackOf(object, config.FeedbackRules, r.options.RawFeedback)
-		return &examined{asked: len(config.FeedbackRules) > 0, values: values, failure: err, rules: r.ruler.evaluate(object, config.ConditionRules)}
+		return &examined{hasRules: len(config.FeedbackRules) > 0, values: values, failure: err, rules: r.ruler.evaluate(object, config.ConditionRules)}
 	}
 }
 

@@ -78,7 +78,7 @@ func TestExecutors_CacheBrieflyWithoutAWatch(t *testing.T) {
 		t.Error("it sees")
 	}
 	e := &executors{}
-	if got := e.lasts(answer{allowed: true}); got != answersLast {
+	if got := e.ttl(cachedReview{allowed: true}); got != reviewTTL {
 		t.Errorf("a yes lasts %s", got)
 	}
 }

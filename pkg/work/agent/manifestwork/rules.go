@@ -79,10 +79,10 @@ func (r *ruler) evaluate(object *unstructured.Unstructured, rules []workv1.Condi
 }
 
 // wellKnownRule returns the well-known rule for a kind, with the messages of the requested rule.
-func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (workv1.ConditionRule, bool) {
-	rule := workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: asked.Condition, Message: asked.Message}
+func wellKnownRule(kind schema.GroupVersionKind, wellKnown workv1.ConditionRule) (workv1.ConditionRule, bool) {
+	rule := workv1.ConditionRule{Type: workv1.ConditionCEL, Condition: wellKnown.Condition, Message: wellKnown.Message}
 	switch {
-	case asked.Condition != workv1.ConditionComplete:
+	case wellKnown.Condition != workv1.ConditionComplete:
 		return rule, false
 	case kind == schema.GroupVersionKind{Group: "batch", Version: "v1", Kind: "Job"}:
 		rule.CELExpressions = []string{
@@ -94,8 +94,8 @@ func wellKnownRule(kind schema.GroupVersionKind, asked workv1.ConditionRule) (wo
 	default:
 		return rule, false
 	}
-	if asked.MessageExpression != "" {
-		rule.MessageExpression = asked.MessageExpression
+	if wellKnown.MessageExpression != "" {
+		rule.MessageExpression = wellKnown.MessageExpression
 	}
 	return rule, true
 }

@@ -191,7 +191,7 @@ func (c conditions) feedback(found *examined, changed bool) {
 	switch {
 	case found.failure != nil:
 		c.Set(kind, metav1.ConditionFalse, workv1.ReasonFeedbackFailed, engine.Shorten("Sync status feedback failed with error "+found.failure.Error()))
-	case !found.asked:
+	case !found.hasRules:
 		c.Set(kind, metav1.ConditionTrue, workv1.ReasonNoFeedback, "")
 	default:
 		c.Set(kind, metav1.ConditionTrue, workv1.ReasonFeedbackSynced, "")

@@ -74,11 +74,11 @@ func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: there, Refused: &refusal.Refusal{Reason: ignoreFields, Message: "jq"}},
 			[]string{"Applied False AppliedManifestSSAIgnoreFieldError 3: Failed to process ignoreFields: jq", "Available True ResourceAvailable 0: Resource is available", noFeedback}},
 		"with feedback": {
-			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{hasRules: true, values: []workv1.FeedbackValue{{Name: "x"}}}},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
 				"StatusFeedbackSynced True StatusFeedbackSynced 0: "}},
 		"with feedback that failed": {
-			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, failure: errors.New("no path")}},
+			engine.ManifestResult{Ref: refTo("a"), UID: "1", Examined: &examined{hasRules: true, failure: errors.New("no path")}},
 			[]string{"Applied True AppliedManifestComplete 3: Apply manifest complete", "Available True ResourceAvailable 0: Resource is available",
 				"StatusFeedbackSynced False StatusFeedbackSyncFailed 0: Sync status feedback failed with error no path"}},
 	} {
@@ -119,7 +119,7 @@ func TestDesiredStatus_HasTheReasonsOfOCM(t *testing.T) {
 
 func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 	value := func(n int64) *examined {
-		return &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
+		return &examined{hasRules: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueInteger, Integer: ptr.To(n)}}}}
 	}
 	work := &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Generation: 1}}
 	results := []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: value(1)}}
@@ -144,7 +144,7 @@ func TestDesiredStatus_KeepsTimesOfUnchangedParts(t *testing.T) {
 
 func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 	work := &workv1.ManifestWork{}
-	found := &examined{asked: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
+	found := &examined{hasRules: true, values: []workv1.FeedbackValue{{Name: "n", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("x")}}}}
 	work.Status = desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: found}}, early)
 	away := desiredStatus(work, []engine.ManifestResult{{Ref: refTo("a"), Err: errors.New("no route")}}, later).ResourceStatus.Manifests[0]
 	want := []string{"Applied True AppliedManifestComplete 0: Apply manifest complete",

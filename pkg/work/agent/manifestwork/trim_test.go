@@ -17,7 +17,7 @@ import (
 func TestTrimmed_DropsFeedbackValuesOfALargeStatus(t *testing.T) {
 	results := func(bytes int) []engine.ManifestResult {
 		value := workv1.FeedbackValue{Name: "x", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To(strings.Repeat("x", bytes))}}
-		return []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: &examined{asked: true, values: []workv1.FeedbackValue{value}}}}
+		return []engine.ManifestResult{{Ref: refTo("a"), UID: "1", Examined: &examined{hasRules: true, values: []workv1.FeedbackValue{value}}}}
 	}
 	work := &workv1.ManifestWork{}
 	work.Status = desiredStatus(work, results(2<<20), early)

@@ -122,18 +122,18 @@ const (
 // with the problem.
 func WhyNot(pods []corev1.Pod) string {
 	var worst severity
-	var told, of string
+	var message, of string
 	for i := range pods {
 		pod := &pods[i]
 		how, text := holdsUp(pod)
 		if how > worst || how == worst && how > nothing && pod.Name < of {
-			worst, told, of = how, text, pod.Name
+			worst, message, of = how, text, pod.Name
 		}
 	}
 	if worst == nothing {
 		return ""
 	}
-	return fmt.Sprintf("Pod %s: %s", of, told)
+	return fmt.Sprintf("Pod %s: %s", of, message)
 }
 
 func holdsUp(pod *corev1.Pod) (severity, string) {
@@ -147,16 +147,16 @@ func holdsUp(pod *corev1.Pod) (severity, string) {
 		return unschedulable, sentence(cmp.Or(c.Reason, corev1.PodReasonUnschedulable), c.Message)
 	}
 	var worst severity
-	var told string
+	var message string
 	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if how, text := holdsUpContainer(&container); how > worst {
-			worst, told = how, text
+			worst, message = how, text
 		}
 	}
 	if ready := conditionOf(pod, corev1.PodReady); worst == nothing && pod.Status.Phase == corev1.PodRunning && ready != nil && ready.Status == corev1.ConditionFalse {
 		return notReady, sentence(cmp.Or(ready.Reason, "NotReady"), ready.Message)
 	}
-	return worst, told
+	return worst, message
 }
 
 // holdsUpContainer ignores states that every container passes. A crashing container is in state
