@@ -23,7 +23,7 @@ const (
 	// who may bypass a policy that fails closed. No policy's name can turn one into the other.
 	webhookSuffix = ".policies." + admissionv1alpha1.GroupName
 	bypassSuffix  = ".bypassed-policies." + admissionv1alpha1.GroupName
-	// timeoutSeconds is how long the API server waits for an answer.
+	// timeoutSeconds is how long the API server waits for a response.
 	timeoutSeconds = 5
 	// maxName is the maximum length of a policy's name, with the longer suffix.
 	maxName = 253 - len(bypassSuffix)

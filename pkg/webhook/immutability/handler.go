@@ -48,7 +48,7 @@ const (
 	auditSkipped   = "skipped"
 
 	// answerWithin ends a second before the API server's timeout, so that it gets the gateway's
-	// answer.
+	// respond.
 	answerWithin = (timeoutSeconds - 1) * time.Second
 	// maxWarnings and maxWarning limit a caller's warnings. The API server would cut them at 4 KiB
 	// in total.
@@ -126,7 +126,7 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 		return admission.Errored(http.StatusBadRequest, err)
 	}
 	found := h.judge(ctx, served.compiled, request)
-	response := h.answer(ctx, policy, &review.AdmissionRequest, found)
+	response := h.respond(ctx, policy, &review.AdmissionRequest, found)
 	if len(found.missing) > 0 {
 		note(&response, auditSkipped, "not checked, since not found: "+strings.Join(found.missing, ", "))
 	}
@@ -175,8 +175,8 @@ func (h *Handler) namespaceOf(ctx context.Context, c *Compiled, request *Request
 	return &namespace, nil
 }
 
-// answer applies the policy's enforcement to violations and errors.
-func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found findings) admission.Response {
+// respond applies the policy's enforcement to violations and errors.
+func (h *Handler) respond(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, review *admissionv1.AdmissionRequest, found findings) admission.Response {
 	switch {
 	case !denies(policy):
 		return warned(policy, found)
@@ -192,7 +192,7 @@ func (h *Handler) answer(ctx context.Context, policy *admissionv1alpha1.Immutabi
 	return admission.Allowed("")
 }
 
-// warned is the answer of a policy that does not deny.
+// warned is the response of a policy that does not deny.
 func warned(policy *admissionv1alpha1.ImmutabilityPolicy, found findings) admission.Response {
 	response := admission.Allowed("")
 	if len(found.violations) > 0 {
@@ -256,7 +256,7 @@ func busy(err error) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// failed is the answer for a request whose policy cannot be evaluated.
+// failed is the response for a request whose policy cannot be evaluated.
 func (h *Handler) failed(policy *admissionv1alpha1.ImmutabilityPolicy, err error) admission.Response {
 	if !FailsClosed(policy, h.FailClosed) {
 		return noted(auditError, err.Error())
@@ -272,7 +272,7 @@ func noted(key, text string) admission.Response {
 	return response
 }
 
-// note adds an audit annotation to any answer.
+// note adds an audit annotation to any response.
 func note(response *admission.Response, key, text string) {
 	if response.AuditAnnotations == nil {
 		response.AuditAnnotations = map[string]string{}

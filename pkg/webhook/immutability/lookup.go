@@ -168,23 +168,23 @@ func (c *Compiled) look(ctx context.Context, find finder, request *Request, arou
 		wave := together(rest)
 		rest = rest[len(wave):]
 		around.params = c.params(seen.found)
-		answers, err := lookAtOnce(ctx, wave, find, request, around)
+		results, err := lookAtOnce(ctx, wave, find, request, around)
 		if err != nil {
 			return seen, fmt.Errorf("policy %s, %w", c.policy.Name, err)
 		}
-		for i, answer := range answers {
-			c.enter(&seen, &wave[i], answer)
+		for i, result := range results {
+			c.enter(&seen, &wave[i], result)
 		}
 	}
 	return seen, nil
 }
 
-func (c *Compiled) enter(seen *lookupResult, lookup *compiledLookup, answer answer) {
-	object := lookup.kind.Kind + " " + answer.missing
+func (c *Compiled) enter(seen *lookupResult, lookup *compiledLookup, result lookedUp) {
+	object := lookup.kind.Kind + " " + result.missing
 	switch {
-	case answer.found != nil:
-		seen.found[lookup.Name] = answer.found
-	case answer.missing == "":
+	case result.found != nil:
+		seen.found[lookup.Name] = result.found
+	case result.missing == "":
 	case lookup.OnMissing == admissionv1alpha1.MissingDeny:
 		seen.violations = append(seen.violations, Violation{Path: defaultPath, Message: object + " is not found"})
 	case slices.ContainsFunc(c.needs, func(needed map[string]bool) bool { return needed[lookup.Name] }):
@@ -202,16 +202,16 @@ func together(lookups []compiledLookup) []compiledLookup {
 	return lookups
 }
 
-// An answer is the object that a lookup found, or its key if it does not exist; neither if there
+// lookedUp is the object that a lookup found, or its key if it does not exist; neither if there
 // was nothing to look up.
-type answer struct {
+type lookedUp struct {
 	found   any
 	missing string
 }
 
 // lookAtOnce evaluates the keys one after the other, since expressions share the request, and then
 // reads all objects concurrently.
-func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request *Request, around surroundings) ([]answer, error) {
+func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request *Request, around surroundings) ([]lookedUp, error) {
 	keys := make([]client.ObjectKey, len(wave))
 	for i := range wave {
 		var err error
@@ -219,18 +219,18 @@ func lookAtOnce(ctx context.Context, wave []compiledLookup, find finder, request
 			return nil, fmt.Errorf("lookup %s: %w", wave[i].Name, err)
 		}
 	}
-	answers := make([]answer, len(wave))
+	results := make([]lookedUp, len(wave))
 	reads, ctx := errgroup.WithContext(ctx)
 	for i := range wave {
 		reads.Go(func() error {
 			var err error
-			if answers[i], err = wave[i].read(ctx, find, request, keys[i]); err != nil {
+			if results[i], err = wave[i].read(ctx, find, request, keys[i]); err != nil {
 				return fmt.Errorf("lookup %s: %w", wave[i].Name, err)
 			}
 			return nil
 		})
 	}
-	return answers, reads.Wait()
+	return results, reads.Wait()
 }
 
 // key is the object to get, if the lookup is not a list. Without a name there is nothing to look
@@ -248,15 +248,15 @@ func (l *compiledLookup) key(ctx context.Context, request *Request, around surro
 	return key, err
 }
 
-func (l *compiledLookup) read(ctx context.Context, find finder, request *Request, key client.ObjectKey) (answer, error) {
+func (l *compiledLookup) read(ctx context.Context, find finder, request *Request, key client.ObjectKey) (lookedUp, error) {
 	if l.List != nil {
 		list, err := l.list(ctx, find, request)
-		return answer{found: list}, err
+		return lookedUp{found: list}, err
 	}
 	if key.Name == "" {
-		return answer{}, nil
+		return lookedUp{}, nil
 	}
-	missing := answer{missing: key.String()}
+	missing := lookedUp{missing: key.String()}
 	as, err := find.served(l.kind)
 	if err != nil || as == nil {
 		return missing, err
@@ -266,7 +266,7 @@ func (l *compiledLookup) read(ctx context.Context, find finder, request *Request
 		return missing, ignoreAbsent(err)
 	}
 	hideValues(l.kind, object)
-	return answer{found: object.Object}, nil
+	return lookedUp{found: object.Object}, nil
 }
 
 func (l *compiledLookup) list(ctx context.Context, find finder, request *Request) (any, error) {

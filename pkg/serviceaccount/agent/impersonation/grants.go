@@ -89,23 +89,23 @@ func (g *Grants) Handler() http.Handler {
 		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequestBytes))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&request); err != nil {
-			answer(w, http.StatusBadRequest, "the body is not a request for impersonation")
+			respond(w, http.StatusBadRequest, "the body is not a request for impersonation")
 			return
 		}
 		switch err := g.Grant(r.Context(), request); {
 		case err == nil:
 			w.WriteHeader(http.StatusNoContent)
 		case errors.Is(err, ErrRefused):
-			answer(w, http.StatusForbidden, err.Error())
+			respond(w, http.StatusForbidden, err.Error())
 		default:
 			log.FromContext(r.Context()).Error(err, "Could not grant an impersonation")
-			answer(w, http.StatusInternalServerError, err.Error())
+			respond(w, http.StatusInternalServerError, err.Error())
 		}
 	})
 	return mux
 }
 
-func answer(w http.ResponseWriter, code int, message string) {
+func respond(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	// If this fails, the gateway has disconnected and will retry.
