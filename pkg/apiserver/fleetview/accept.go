@@ -17,10 +17,10 @@ import (
 // spliced.
 var transformed = []string{"", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
 
-// askedHeader returns the header of requests to members: of the formats that the caller accepts,
+// memberHeader returns the header of requests to members: of the formats that the caller accepts,
 // those in JSON. Members must not compress replies, because compressed bytes cannot be cut into
 // items.
-func askedHeader(r *http.Request) (http.Header, error) {
+func memberHeader(r *http.Request) (http.Header, error) {
 	accepted := strings.Join(r.Header.Values("Accept"), ",")
 	var kept []string
 	for _, clause := range strings.Split(accepted, ",") {

@@ -88,7 +88,7 @@ func (t *turns) close() {
 // turn is the reply of one member. Only its reader uses the fields before mu.
 type turn struct {
 	reply *reply
-	asked time.Time
+	sent  time.Time
 	// pumped is true if the reply is read ahead, repeated if the member was asked again.
 	pumped, repeated bool
 
@@ -101,7 +101,7 @@ type turn struct {
 }
 
 func newTurn(of *reply) *turn {
-	t := &turn{reply: of, asked: of.asked}
+	t := &turn{reply: of, sent: of.sent}
 	t.changed.L = &t.mu
 	return t
 }
@@ -164,7 +164,7 @@ func (t *turn) stale() bool {
 	if t.err != nil {
 		return !errors.Is(t.err, io.EOF)
 	}
-	return time.Since(t.asked) > freshFor
+	return time.Since(t.sent) > freshFor
 }
 
 // close drops what was read ahead.

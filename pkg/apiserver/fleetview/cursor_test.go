@@ -30,13 +30,13 @@ type lifeOfAWatch struct {
 	cursors []uint64
 	// last is, for each event, the version of the last event of each member.
 	last []versions
-	// told are the versions of each member's events, in order.
-	told map[string][]uint64
+	// seen are the versions of each member's events, in order.
+	seen map[string][]uint64
 }
 
 // live generates events of members, and bookmarks in between that skip no event.
 func live(t *testing.T, of *trail, random *rand.Rand, events int) *lifeOfAWatch {
-	life := &lifeOfAWatch{told: map[string][]uint64{}}
+	life := &lifeOfAWatch{seen: map[string][]uint64{}}
 	now, version := versions{}, uint64(1)
 	for range events {
 		member := of.members[random.IntN(len(of.members))]
@@ -47,7 +47,7 @@ func live(t *testing.T, of *trail, random *rand.Rand, events int) *lifeOfAWatch 
 		}
 		cursor := number(t, of.step(member, fmt.Sprint(version)))
 		now[member] = version
-		life.told[member] = append(life.told[member], version)
+		life.seen[member] = append(life.seen[member], version)
 		life.cursors = append(life.cursors, cursor)
 		life.last = append(life.last, versions{})
 		for member, at := range now {
@@ -83,8 +83,8 @@ func TestCursors_ResumeFromEachOfTheLastEvents(t *testing.T) {
 			known++
 			for _, member := range members {
 				last := max(life.last[i][member], 1)
-				next := slices.IndexFunc(life.told[member], func(version uint64) bool { return version > last })
-				if got[member] < last || next >= 0 && got[member] >= life.told[member][next] {
+				next := slices.IndexFunc(life.seen[member], func(version uint64) bool { return version > last })
+				if got[member] < last || next >= 0 && got[member] >= life.seen[member][next] {
 					t.Fatalf("seed %d, event %d of %d: member %s resumes from %d, where its last event was %d", seed, i, len(life.cursors), member, got[member], last)
 				}
 			}

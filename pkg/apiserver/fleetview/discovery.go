@@ -25,8 +25,8 @@ const (
 	// maxDocument limits how much of a member's discovery is read. A cluster with hundreds of CRDs
 	// has a few hundred kilobytes.
 	maxDocument = 8 << 20
-	// askedDiscovery is the format that every supported version of Kubernetes serves.
-	askedDiscovery = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
+	// discoveryAccept is the format that every supported version of Kubernetes serves.
+	discoveryAccept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 )
 
@@ -73,14 +73,14 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 	known := map[string]kept{}
 	var questions []question
 	for _, member := range x.members {
-		header := http.Header{"Accept": {askedDiscovery}}
+		header := http.Header{"Accept": {discoveryAccept}}
 		if etag, last := h.documents.known(member + path); last.document != nil {
 			known[member] = last
 			header.Set("If-None-Match", etag)
 		}
 		questions = append(questions, question{member: member, url: &url.URL{Path: path}, header: header})
 	}
-	t := &missingMembers{asked: len(questions)}
+	t := &missingMembers{total: len(questions)}
 	var all distinct
 	for _, reply := range f.ask(r.Context(), questions) {
 		one, err := h.documentOf(r.Context(), reply, path, known[reply.member])

@@ -20,8 +20,8 @@ const (
 	// knownDocuments limits how many different documents are kept; members of one version with the
 	// same CRDs have the same.
 	knownDocuments = 64
-	// maxHeld limits their total size in bytes, because one member can make up any number of them.
-	maxHeld = 128 << 20
+	// maxCached limits their total size in bytes, because one member can make up any number of them.
+	maxCached = 128 << 20
 	// knownMembers limits the members whose last document is cached by its ETag.
 	knownMembers = 8192
 )
@@ -38,8 +38,8 @@ type documents struct {
 	mu sync.Mutex
 	// tags maps member and path to an ETag; byContent maps a hash to a decoded document.
 	tags, byContent *lru.Cache
-	// held is the size of byContent in bytes.
-	held int
+	// size is the size of byContent in bytes.
+	size int
 }
 
 type tag struct {
@@ -55,7 +55,7 @@ type kept struct {
 
 func newDocuments() *documents {
 	d := &documents{tags: lru.New(knownMembers)}
-	d.byContent = lru.NewWithEvictionFunc(knownDocuments, func(_ lru.Key, value any) { d.held -= value.(kept).bytes })
+	d.byContent = lru.NewWithEvictionFunc(knownDocuments, func(_ lru.Key, value any) { d.size -= value.(kept).bytes })
 	return d
 }
 
@@ -102,14 +102,14 @@ func (d *documents) read(key, etag string, content []byte) (kept, error) {
 
 // keep makes room for a document, unless it is already kept or takes more than its share.
 func (d *documents) keep(sum [sha256.Size]byte, one kept) {
-	if _, there := d.byContent.Get(sum); there || one.bytes > maxHeld/4 {
+	if _, there := d.byContent.Get(sum); there || one.bytes > maxCached/4 {
 		return
 	}
-	for d.held+one.bytes > maxHeld {
+	for d.size+one.bytes > maxCached {
 		d.byContent.RemoveOldest()
 	}
 	d.byContent.Add(sum, one)
-	d.held += one.bytes
+	d.size += one.bytes
 }
 
 // sizeOf estimates the bytes of a document, including its strings.
@@ -131,20 +131,20 @@ func sizeOf(document *apidiscoveryv2.APIGroupDiscoveryList, content []byte) int 
 // distinct are the documents of one response. Equal members share one.
 type distinct struct {
 	documents []*apidiscoveryv2.APIGroupDiscoveryList
-	held      map[*apidiscoveryv2.APIGroupDiscoveryList]bool
+	seen      map[*apidiscoveryv2.APIGroupDiscoveryList]bool
 	bytes     int
 }
 
 // add returns an error if the different documents would take too much memory together.
 func (d *distinct) add(one kept) error {
-	if !d.held[one.document] {
-		if d.bytes+one.bytes > maxHeld {
-			return fmt.Errorf("its discovery and that of the others take more than %d bytes", maxHeld)
+	if !d.seen[one.document] {
+		if d.bytes+one.bytes > maxCached {
+			return fmt.Errorf("its discovery and that of the others take more than %d bytes", maxCached)
 		}
-		if d.held == nil {
-			d.held = map[*apidiscoveryv2.APIGroupDiscoveryList]bool{}
+		if d.seen == nil {
+			d.seen = map[*apidiscoveryv2.APIGroupDiscoveryList]bool{}
 		}
-		d.held[one.document] = true
+		d.seen[one.document] = true
 		d.bytes += one.bytes
 	}
 	d.documents = append(d.documents, one.document)

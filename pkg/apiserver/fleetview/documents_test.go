@@ -65,8 +65,8 @@ func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 		if one.bytes < 100_000*200 {
 			t.Fatalf("a hundred thousand groups are taken for %d bytes", one.bytes)
 		}
-		if sum := d.byContent.Len() * one.bytes; d.held > maxHeld || sum > maxHeld+one.bytes {
-			t.Fatalf("%d documents are held, which take %d bytes and are counted as %d", d.byContent.Len(), sum, d.held)
+		if sum := d.byContent.Len() * one.bytes; d.size > maxCached || sum > maxCached+one.bytes {
+			t.Fatalf("%d documents are held, which take %d bytes and are counted as %d", d.byContent.Len(), sum, d.size)
 		}
 	}
 	if _, last := d.known("hostile"); last.document == nil {
@@ -76,9 +76,9 @@ func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := d.held
-	if same, err := d.read("third", "", discoveryOf(resources(10))); err != nil || same.document != again.document || d.held != held {
-		t.Errorf("members alike are two documents, with error %v, and %d bytes are held in place of %d", err, d.held, held)
+	size := d.size
+	if same, err := d.read("third", "", discoveryOf(resources(10))); err != nil || same.document != again.document || d.size != size {
+		t.Errorf("members alike are two documents, with error %v, and %d bytes are held in place of %d", err, d.size, size)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestDocuments_LimitMemoryOfManyHostileMembers(t *testing.T) {
 			failed++
 		}
 	}
-	if all.bytes > maxHeld || failed == 0 || len(all.documents) == 0 {
+	if all.bytes > maxCached || failed == 0 || len(all.documents) == 0 {
 		t.Errorf("%d of 8 documents are refused, the others take %d bytes", failed, all.bytes)
 	}
 	one, err := d.read("rightful", "", discoveryOf(resources(10)))

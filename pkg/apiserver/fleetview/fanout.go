@@ -99,10 +99,10 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 
 // start asks one member. The caller must close the reply or end the context.
 func (f *fanout) start(ctx context.Context, q question) *reply {
-	asked, cancel := context.WithCancelCause(ctx)
+	memberCtx, cancel := context.WithCancelCause(ctx)
 	r := newReply(q.member, q.idle, cancel)
 	r.question = q
-	f.group.Go(func() { f.serve(asked, q, r) })
+	f.group.Go(func() { f.serve(memberCtx, q, r) })
 	return r
 }
 

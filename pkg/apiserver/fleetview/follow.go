@@ -29,9 +29,9 @@ type follower struct {
 	question question
 	version  string
 	out      *splice.Member
-	// told is true once the first reply was reported; well is true once a success was.
-	told, well bool
-	cancel     context.CancelFunc
+	// reported is true once the first reply was reported; well is true once a success was.
+	reported, well bool
+	cancel         context.CancelFunc
 	// patience is how long the member may take until its status line, pause the delay after it was
 	// late.
 	patience, pause time.Duration
@@ -114,7 +114,7 @@ func (f *follower) once(ctx context.Context) (again time.Duration) {
 // writer sends the difference. That requires the memory of what was sent.
 func (f *follower) compacted(ctx context.Context) (again time.Duration) {
 	f.version = ""
-	f.tell(ctx, told{compacted: true})
+	f.tell(ctx, followerEvent{compacted: true})
 	return againAfter
 }
 
@@ -126,13 +126,13 @@ func (f *follower) open(ctx context.Context, r *reply) (first *splice.Reader, ag
 	}
 	in := splice.NewReader(r)
 	if err := in.Open(); err != nil {
-		f.outcome(ctx, &reply{member: r.member, code: http.StatusBadGateway, err: err})
+		f.firstReply(ctx, &reply{member: r.member, code: http.StatusBadGateway, err: err})
 		return nil, f.late(), false
 	}
 	if f.version = in.Metadata.ResourceVersion; f.version != "" {
 		return in, 0, true
 	}
-	if !f.outcome(ctx, r) || !f.list(ctx, in) {
+	if !f.firstReply(ctx, r) || !f.list(ctx, in) {
 		return nil, f.late(), false
 	}
 	return nil, againAfter, f.version != ""
@@ -148,10 +148,10 @@ func (f *follower) late() (again time.Duration) {
 
 // list sends all objects of the member.
 func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
-	if !f.tell(ctx, told{listing: 1}) {
+	if !f.tell(ctx, followerEvent{listing: 1}) {
 		return false
 	}
-	last := told{listing: -1}
+	last := followerEvent{listing: -1}
 	defer func() { ok = f.tell(ctx, last) && last.listed }()
 	for {
 		item, err := in.Next()
@@ -169,7 +169,7 @@ func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 		if err != nil {
 			return false
 		}
-		if !f.tell(ctx, told{kind: event.Kind, apiVersion: event.APIVersion, event: &event}) {
+		if !f.tell(ctx, followerEvent{kind: event.Kind, apiVersion: event.APIVersion, event: &event}) {
 			return false
 		}
 	}
@@ -178,7 +178,7 @@ func (f *follower) list(ctx context.Context, in *splice.Reader) (ok bool) {
 // pass hands an event to the writer, and returns when it has been written or dropped. Bookmarks
 // only update the member's position.
 func (f *follower) pass(ctx context.Context, event splice.Event) bool {
-	of := told{version: event.ResourceVersion, kind: event.Kind, apiVersion: event.APIVersion}
+	of := followerEvent{version: event.ResourceVersion, kind: event.Kind, apiVersion: event.APIVersion}
 	if event.Type != "BOOKMARK" {
 		event.Object = bytes.Clone(event.Object)
 		of.event = &event
@@ -186,7 +186,7 @@ func (f *follower) pass(ctx context.Context, event splice.Event) bool {
 	return f.tell(ctx, of)
 }
 
-func (f *follower) tell(ctx context.Context, of told) bool {
+func (f *follower) tell(ctx context.Context, of followerEvent) bool {
 	of.by = f
 	select {
 	case f.watch.events <- of:
@@ -205,7 +205,7 @@ func (f *follower) ask(ctx context.Context, idle time.Duration, changes ...strin
 	return f.watch.fanout.start(ctx, q)
 }
 
-// begun waits for a status line. The member's outcome is reported when it has refused, or with the
+// begun waits for a status line. The member's result is reported when it has refused, or with the
 // last request of an attempt.
 func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.Duration, ok bool) {
 	select {
@@ -214,7 +214,7 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 		return 0, false
 	}
 	good := r.code == http.StatusOK && r.err == nil
-	if (last || !good) && !f.outcome(ctx, r) {
+	if (last || !good) && !f.firstReply(ctx, r) {
 		return 0, false
 	}
 	switch {
@@ -230,16 +230,16 @@ func (f *follower) begun(ctx context.Context, r *reply, last bool) (again time.D
 	return againAfter, false
 }
 
-// outcome reports the first reply of the member, and its first success after failures. The watch
-// must know the outcome before it gets any object of the member.
-func (f *follower) outcome(ctx context.Context, r *reply) bool {
+// firstReply reports the first reply of the member, and its first success after failures. The watch
+// must know the result before it gets any object of the member.
+func (f *follower) firstReply(ctx context.Context, r *reply) bool {
 	good := r.code == http.StatusOK && r.err == nil
-	if f.well || f.told && !good {
+	if f.well || f.reported && !good {
 		return true
 	}
-	f.told, f.well = true, good
+	f.reported, f.well = true, good
 	if r.body != nil && !good {
 		r.status() // The reply's body is closed later.
 	}
-	return f.tell(ctx, told{began: r})
+	return f.tell(ctx, followerEvent{began: r})
 }

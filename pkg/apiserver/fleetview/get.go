@@ -24,8 +24,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// asked is the request to one member, where a name decides which member has the object.
-type asked struct {
+// memberRequest is the request to one member, where a name decides which member has the object.
+type memberRequest struct {
 	member string
 	// name is that on the member.
 	name  string
@@ -35,18 +35,18 @@ type asked struct {
 // named returns the members that can have the object of a name, each with its own name for it. In a
 // view that qualifies names, the prefix of the name is a member of the view. Members' names may
 // contain dots, so more than one can match.
-func (x *exchange) named(name string) []asked {
-	var all []asked
+func (x *exchange) named(name string) []memberRequest {
+	var all []memberRequest
 	for _, member := range x.members {
 		if !x.view.qualified {
-			all = append(all, asked{member: member, name: name})
+			all = append(all, memberRequest{member: member, name: name})
 			continue
 		}
 		if _, its := x.ownNamespace(member); !its {
 			continue
 		}
 		if own, ok := strings.CutPrefix(name, member+"."); ok && own != "" {
-			all = append(all, asked{member: member, name: own})
+			all = append(all, memberRequest{member: member, name: own})
 		}
 	}
 	return all
@@ -101,7 +101,7 @@ func (x *exchange) termsOf(selector fields.Selector) []term {
 // unqualified returns the list queries for each member. In a view that qualifies names, a selector
 // for one name goes only to the member that it names. If it names none, members are still asked,
 // for nothing, because only they know what an empty list looks like.
-func (x *exchange) unqualified(query url.Values) ([]asked, error) {
+func (x *exchange) unqualified(query url.Values) ([]memberRequest, error) {
 	members, query, err := x.labelled(query)
 	if err != nil {
 		return nil, err
@@ -111,22 +111,22 @@ func (x *exchange) unqualified(query url.Values) ([]asked, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
 	}
 	terms := x.termsOf(selector)
-	all := make([]asked, 0, len(members))
+	all := make([]memberRequest, 0, len(members))
 	for _, member := range members {
 		if _, its := x.ownNamespace(member); !its {
 			continue
 		}
 		if !x.view.qualified || selector.Empty() {
-			all = append(all, asked{member: member, query: query})
+			all = append(all, memberRequest{member: member, query: query})
 		} else if own, some := ownNames(terms, member); some {
-			all = append(all, asked{member: member, query: copied(query, "fieldSelector", own.String())})
+			all = append(all, memberRequest{member: member, query: copied(query, "fieldSelector", own.String())})
 		}
 	}
 	if len(all) > 0 {
 		return all, nil
 	}
 	for _, member := range members {
-		all = append(all, asked{member: member, query: copied(query, "labelSelector", nothing)})
+		all = append(all, memberRequest{member: member, query: copied(query, "labelSelector", nothing)})
 	}
 	return all, nil
 }
@@ -146,12 +146,12 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("labelSelector: %v", err))
 	}
-	ours, theirs := labels.NewSelector(), labels.NewSelector()
+	ours, forMembers := labels.NewSelector(), labels.NewSelector()
 	for _, requirement := range requirements {
 		if requirement.Key() == viewv1alpha1.LabelMember {
 			ours = ours.Add(requirement)
 		} else {
-			theirs = theirs.Add(requirement)
+			forMembers = forMembers.Add(requirement)
 		}
 	}
 	var members []string
@@ -163,7 +163,7 @@ func (x *exchange) labelled(query url.Values) ([]string, url.Values, error) {
 	if len(members) == 0 {
 		return x.members, copied(query, "labelSelector", nothing), nil
 	}
-	return members, copied(query, "labelSelector", theirs.String()), nil
+	return members, copied(query, "labelSelector", forMembers.String()), nil
 }
 
 // ownNames returns the selector with names as one member has them. There is none if it selects a
@@ -196,7 +196,7 @@ func ownNames(terms []term, member string) (own fields.Selector, some bool) {
 // get answers with the object of a name: of the only member that has it, or as rows of all members
 // that have it.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error {
-	header, err := askedHeader(r)
+	header, err := memberHeader(r)
 	if err != nil {
 		return err
 	}
@@ -340,8 +340,8 @@ func badGateway(member string, err error) *apierrors.StatusError {
 // silence is the error for members that returned nothing, if the reason is not that they have
 // nothing.
 func silence(x *exchange, t *missingMembers) error {
-	err := apierrors.NewServiceUnavailable(strings.Join(t.unanswered(x.deadline), "; ") + "; no other has anything")
-	if len(t.unread()) < t.asked {
+	err := apierrors.NewServiceUnavailable(strings.Join(t.unreadReasons(x.deadline), "; ") + "; no other has anything")
+	if len(t.unread()) < t.total {
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
 	}
 	return err

@@ -86,18 +86,18 @@ func TestExchange_QualifiedNamesGoToTheNamedMember(t *testing.T) {
 // k9s reviews access this way before it shows a log, and client-go sends the review as protobuf.
 func TestExchange_AccessReviewOfAQualifiedNameGoesToItsMember(t *testing.T) {
 	for name, c := range map[string]struct {
-		asked string
-		want  map[string]string
+		requested string
+		want      map[string]string
 	}{
-		"all objects":             {asked: "", want: map[string]string{"east": "", "west": ""}},
-		"one of a qualified name": {asked: "west.web", want: map[string]string{"west": "web"}},
-		"one of another name":     {asked: "web", want: map[string]string{"east": "web", "west": "web"}},
+		"all objects":             {requested: "", want: map[string]string{"east": "", "west": ""}},
+		"one of a qualified name": {requested: "west.web", want: map[string]string{"west": "web"}},
+		"one of another name":     {requested: "web", want: map[string]string{"east": "web", "west": "web"}},
 	} {
 		for _, form := range []string{runtime.ContentTypeJSON, runtime.ContentTypeProtobuf} {
 			t.Run(name+" in "+form, func(t *testing.T) {
 				info, _ := runtime.SerializerInfoForMediaType(scheme.Codecs.SupportedMediaTypes(), form)
 				body, err := runtime.Encode(scheme.Codecs.EncoderForVersion(info.Serializer, authorizationv1.SchemeGroupVersion), &authorizationv1.SelfSubjectAccessReview{
-					Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Name: c.asked}},
+					Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Name: c.requested}},
 				})
 				if err != nil {
 					t.Fatal(err)

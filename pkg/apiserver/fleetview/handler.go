@@ -136,7 +136,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
-	if err := h.answer(counted, r, x); err != nil {
+	if err := h.dispatch(counted, r, x); err != nil {
 		h.refuse(counted, r, err)
 	}
 }
@@ -207,8 +207,8 @@ func readOnly(view, why string) error {
 	}}
 }
 
-// answer dispatches the request by its kind.
-func (h *Handler) answer(w http.ResponseWriter, r *http.Request, x *exchange) error {
+// dispatch dispatches the request by its kind.
+func (h *Handler) dispatch(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	info := x.info
 	switch {
 	case r.Method == http.MethodPost:

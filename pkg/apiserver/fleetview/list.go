@@ -25,7 +25,7 @@ var notPassed = []string{"limit", "continue", "resourceVersion", "resourceVersio
 // list answers with the items of all members.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	w = newProgressWriter(w)
-	header, err := askedHeader(r)
+	header, err := memberHeader(r)
 	if err != nil {
 		return err
 	}
@@ -72,12 +72,12 @@ func (x *exchange) questions(header http.Header) ([]question, error) {
 	for _, key := range notPassed {
 		query.Del(key)
 	}
-	asked, err := x.unqualified(query)
+	requests, err := x.unqualified(query)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]question, 0, len(asked))
-	for _, a := range asked {
+	all := make([]question, 0, len(requests))
+	for _, a := range requests {
 		inner := x.urlAt(a.member)
 		inner.RawQuery = a.query.Encode()
 		all = append(all, question{member: a.member, url: &inner, header: header})
@@ -100,7 +100,7 @@ func (x *exchange) what() string {
 // gather waits until each member has sent its status line or is late, and returns the replies that
 // have something. If there are none, it returns the most useful error.
 func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *missingMembers, error) {
-	t := &missingMembers{asked: len(questions)}
+	t := &missingMembers{total: len(questions)}
 	var good []*reply
 	for _, reply := range f.ask(ctx, questions) {
 		select {
@@ -130,7 +130,7 @@ func (x *exchange) none(t *missingMembers) error {
 		return silence(x, t)
 	case t.forbidden != nil:
 		said := *t.forbidden
-		said.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", said.Message, len(t.refused), t.asked)
+		said.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", said.Message, len(t.refused), t.total)
 		return &apierrors.StatusError{ErrStatus: said}
 	case t.missing != nil:
 		return &apierrors.StatusError{ErrStatus: *t.missing}
@@ -143,19 +143,19 @@ func (x *exchange) none(t *missingMembers) error {
 // with a malformed reply is left out, with a warning, while the headers can be written.
 func (h *Handler) splice(ctx context.Context, w http.ResponseWriter, x *exchange, order *turns, t *missingMembers) error {
 	defer order.close()
-	held := &heldWriter{w: w, before: func() { t.warn(w.Header(), x.deadline, x.what()) }}
-	out := splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified)
+	buffered := &bufferedWriter{w: w, before: func() { t.warn(w.Header(), x.deadline, x.what()) }}
+	out := splice.NewWriter(buffered, viewv1alpha1.LabelMember, x.view.qualified)
 	read := versions{}
 	given := 0
 	for i := range order.all {
-		restore := saved(out, held)
+		restore := saved(out, buffered)
 		now, version, err := spliceTurn(ctx, out, order, i)
 		member := now.reply.member
 		switch {
 		case err == nil:
 			given++
 			read.set(member, version)
-		case held.flowing:
+		case buffered.flowing:
 			panic(http.ErrAbortHandler)
 		case splice.IsMalformed(err):
 			restore()
@@ -172,7 +172,7 @@ func (h *Handler) splice(ctx context.Context, w http.ResponseWriter, x *exchange
 	if err := out.Close(splice.Metadata{ResourceVersion: h.cursors.publish(read, x.members)}); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	return held.release()
+	return buffered.release()
 }
 
 // plainHeaders sets the headers of a JSON response. It must not be cached, because it belongs to

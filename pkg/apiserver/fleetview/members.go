@@ -88,13 +88,13 @@ func (wa *watch) setMembers(ctx context.Context, members []string) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	asked := map[string]question{}
+	current := map[string]question{}
 	for _, q := range questions {
-		asked[q.member] = q
+		current[q.member] = q
 	}
 	var lines []byte
 	for member, f := range wa.followed {
-		if _, stays := asked[member]; stays {
+		if _, stays := current[member]; stays {
 			continue
 		}
 		gone, err := wa.leave(ctx, f)
@@ -133,7 +133,7 @@ func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
 	}
 	lines, err := wa.gone(f, f.memory.forget(true))
 	delete(wa.followed, member)
-	delete(wa.outcomes, member)
+	delete(wa.firstReplies, member)
 	return lines, err
 }
 

@@ -26,23 +26,23 @@ const (
 	// firstWave is how many members are asked first for a page. Twice as many are asked each time
 	// that they had too little, or that one of them is silent for slotFor.
 	firstWave = 4
-	// heldOfPage is how much of a page is buffered until all its members have answered. Until then,
+	// maxPageBuffer is how much of a page is buffered until all its members have answered. Until then,
 	// the headers can name the members that have not.
-	heldOfPage = 4 << 20
-	// heldOfMember is how much of a member's reply is read before it is known whether it has more
+	maxPageBuffer = 4 << 20
+	// maxMemberBuffer is how much of a member's reply is read before it is known whether it has more
 	// than fits the page.
-	heldOfMember = 1 << 20
+	maxMemberBuffer = 1 << 20
 )
 
 // page is one page of a list. Members are read one after the other in the order of their names, and
-// asked several at a time. Items beyond the page are requested again with the next page.
+// requests several at a time. Items beyond the page are requested again with the next page.
 type page struct {
-	h    *Handler
-	x    *exchange
-	ask  []question
-	out  *splice.Writer
-	held *heldWriter
-	t    missingMembers
+	h        *Handler
+	x        *exchange
+	ask      []question
+	out      *splice.Writer
+	buffered *bufferedWriter
+	t        missingMembers
 	// read is the version at which each member was read; nil if a token lost it.
 	read versions
 	// pending are the members that were asked and not read yet, starting with the next; wave is how
@@ -82,14 +82,14 @@ func limitOf(query url.Values) (int64, error) {
 
 // page answers with at most limit items.
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, x *exchange, questions []question, limit int64, begin *token) error {
-	held := &heldWriter{w: w}
+	buffered := &bufferedWriter{w: w}
 	p := &page{
-		h: h, x: x, ask: questions, left: limit, held: held, read: versions{}, wave: firstWave,
+		h: h, x: x, ask: questions, left: limit, buffered: buffered, read: versions{}, wave: firstWave,
 		fanout: h.newFanout(r, x.request.view, x.deadline),
-		out:    splice.NewWriter(held, viewv1alpha1.LabelMember, x.view.qualified),
+		out:    splice.NewWriter(buffered, viewv1alpha1.LabelMember, x.view.qualified),
 	}
 	defer p.fanout.close()
-	held.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
+	buffered.before = func() { p.t.warn(w.Header(), x.deadline, x.what()) }
 	if begin != nil {
 		if err := p.resume(begin); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (p *page) resume(at *token) error {
 // broken ends a page that cannot be continued. A response that has begun ends with an error that
 // every client detects.
 func (p *page) broken(err error) error {
-	if p.held.flowing {
+	if p.buffered.flowing {
 		panic(http.ErrAbortHandler)
 	}
 	return err
@@ -168,17 +168,17 @@ func (p *page) askMore(ctx context.Context) {
 	begin := p.next + len(p.pending)
 	wave := p.ask[begin:min(begin+p.wave, len(p.ask))]
 	p.wave = min(2*p.wave, p.h.parallel)
-	asked := make([]question, len(wave))
+	requests := make([]question, len(wave))
 	for i, q := range wave {
 		from := ""
 		if begin+i == p.next {
 			from = p.from
 		}
-		asked[i] = limited(q, p.left, from)
-		asked[i].narrow = begin > p.next
+		requests[i] = limited(q, p.left, from)
+		requests[i].narrow = begin > p.next
 	}
-	for i, reply := range p.fanout.ask(ctx, asked) {
-		p.pending = append(p.pending, pending{reply: reply, question: asked[i], limit: p.left})
+	for i, reply := range p.fanout.ask(ctx, requests) {
+		p.pending = append(p.pending, pending{reply: reply, question: requests[i], limit: p.left})
 	}
 }
 
@@ -215,21 +215,21 @@ func (p *page) member(ctx context.Context, reply *reply, q question, limit int64
 	if err := p.await(ctx, reply); err != nil {
 		return false, err
 	}
-	p.t.asked++
+	p.t.total++
 	if reply.code != http.StatusOK || reply.err != nil {
-		if p.late = p.held.flowing && reply.code != http.StatusNotFound; p.late {
+		if p.late = p.buffered.flowing && reply.code != http.StatusNotFound; p.late {
 			return true, nil
 		}
 		return false, p.without(reply)
 	}
 	p.t.say(reply.header)
-	restore, items, left := saved(p.out, p.held), p.out.Items, p.left
+	restore, items, left := saved(p.out, p.buffered), p.out.Items, p.left
 	more, err = p.add(ctx, reply, q, limit)
 	if !splice.IsMalformed(err) {
 		return more, err
 	}
 	reply.close()
-	if p.held.flowing {
+	if p.buffered.flowing {
 		if p.out.Items > items {
 			return false, badGateway(reply.member, err)
 		}
@@ -263,7 +263,7 @@ func (p *page) add(ctx context.Context, reply *reply, q question, limit int64) (
 		if !fits {
 			reply.close()
 			again := p.fanout.ask(ctx, []question{limited(q, p.left, "")})[0]
-			p.t.asked--
+			p.t.total--
 			return p.member(ctx, again, q, p.left)
 		}
 	} else if err := p.flow(in, marker); err != nil {
@@ -335,7 +335,7 @@ func (p *page) whole(in *splice.Reader, marker *splice.Marker) (fits bool, err e
 		if err != nil {
 			return false, err
 		}
-		if size += len(item); int64(len(items)) >= p.left || size > heldOfMember {
+		if size += len(item); int64(len(items)) >= p.left || size > maxMemberBuffer {
 			return false, nil
 		}
 		items = append(items, bytes.Clone(item))
@@ -368,29 +368,29 @@ func (p *page) end() error {
 			return p.broken(badGateway(p.ask[p.next].member, err))
 		}
 	}
-	plainHeaders(p.held.w.Header())
+	plainHeaders(p.buffered.w.Header())
 	if err := p.out.Close(metadata); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	return p.held.release()
+	return p.buffered.release()
 }
 
-// heldWriter buffers the beginning of a response, so that its headers can be written last.
-type heldWriter struct {
-	w      http.ResponseWriter
-	before func()
-	held   bytes.Buffer
+// bufferedWriter buffers the beginning of a response, so that its headers can be written last.
+type bufferedWriter struct {
+	w        http.ResponseWriter
+	before   func()
+	buffered bytes.Buffer
 	// flowing is true once the headers have been sent.
 	flowing bool
 }
 
 // Write buffers up to a limit.
-func (h *heldWriter) Write(b []byte) (int, error) {
+func (h *bufferedWriter) Write(b []byte) (int, error) {
 	if h.flowing {
 		return h.w.Write(b)
 	}
-	if h.held.Len()+len(b) <= heldOfPage {
-		return h.held.Write(b)
+	if h.buffered.Len()+len(b) <= maxPageBuffer {
+		return h.buffered.Write(b)
 	}
 	plainHeaders(h.w.Header())
 	if err := h.release(); err != nil {
@@ -401,22 +401,22 @@ func (h *heldWriter) Write(b []byte) (int, error) {
 
 // saved returns a function that takes back what is written from now on. It must not be called once
 // the response flows.
-func saved(out *splice.Writer, held *heldWriter) (restore func()) {
-	writer, length := out.Save(), held.held.Len()
+func saved(out *splice.Writer, buffered *bufferedWriter) (restore func()) {
+	writer, length := out.Save(), buffered.buffered.Len()
 	return func() {
 		writer()
-		held.held.Truncate(length)
+		buffered.buffered.Truncate(length)
 	}
 }
 
 // release sends what was buffered.
-func (h *heldWriter) release() error {
+func (h *bufferedWriter) release() error {
 	if h.flowing {
 		return nil
 	}
 	h.flowing = true
 	h.before()
-	_, err := h.w.Write(h.held.Bytes())
-	h.held = bytes.Buffer{}
+	_, err := h.w.Write(h.buffered.Bytes())
+	h.buffered = bytes.Buffer{}
 	return ignoreGone(err)
 }

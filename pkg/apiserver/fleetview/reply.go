@@ -45,7 +45,7 @@ type reply struct {
 	member string
 	// question is what the member was asked, and asked when.
 	question question
-	asked    time.Time
+	sent     time.Time
 	header   http.Header
 	// begun is closed with the status line, or when none will come.
 	begun chan struct{}
@@ -79,7 +79,7 @@ var (
 func newReply(member string, idle time.Duration, cancel context.CancelCauseFunc) *reply {
 	r := &reply{
 		member: member, header: http.Header{}, begun: make(chan struct{}), gone: make(chan struct{}), cancel: cancel,
-		idle: idle, left: maxWait, asked: time.Now(),
+		idle: idle, left: maxWait, sent: time.Now(),
 	}
 	r.body, r.out = io.Pipe()
 	return r

@@ -19,9 +19,9 @@ import (
 // maxReview limits a question, and an answer to it, in bytes.
 const maxReview = 1 << 20
 
-// answerLimits limit the decoded size of a small reply: three bytes can setMembers a hundred. A user
+// reviewLimits limit the decoded size of a small reply: three bytes can setMembers a hundred. A user
 // with a thousand rules gets 20,000 values.
-var answerLimits = untrusted.Limits{Bytes: maxReview, Values: 50_000, Depth: 20}
+var reviewLimits = untrusted.Limits{Bytes: maxReview, Values: 50_000, Depth: 20}
 
 // review answers callers' questions about themselves: who they are, and what they may do. An action
 // is allowed if any member allows it.
@@ -42,19 +42,19 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 		return err
 	}
 	t.warn(w.Header(), x.deadline, x.what())
-	var answer any
+	var result any
 	switch x.info.Resource {
 	case "selfsubjectaccessreviews":
-		answer, err = mayDo(good, t.asked)
+		result, err = mayDo(good, t.total)
 	case "selfsubjectrulesreviews":
-		answer, err = rulesOf(good, t.asked)
+		result, err = rulesOf(good, t.total)
 	default:
 		return passOn(w, good[0])
 	}
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(answer)
+	text, err := json.Marshal(result)
 	if err != nil {
 		return apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err))
 	}
@@ -69,7 +69,7 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, error) {
 	inner := *x.url
 	inner.RawQuery = x.query.Encode()
-	of, aboutOne := x.accessAsked(body)
+	of, aboutOne := x.accessReviewOf(body)
 	if !aboutOne {
 		var all []question
 		for _, member := range x.members {
@@ -92,9 +92,9 @@ func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, e
 	return all, nil
 }
 
-// accessAsked returns the question about one object with a qualified name; ok is false for any
+// accessReviewOf returns the question about one object with a qualified name; ok is false for any
 // other question. Members refuse what cannot be decoded here.
-func (x *exchange) accessAsked(body []byte) (of authorizationv1.SelfSubjectAccessReview, aboutOne bool) {
+func (x *exchange) accessReviewOf(body []byte) (of authorizationv1.SelfSubjectAccessReview, aboutOne bool) {
 	if !x.view.qualified || x.info.Resource != "selfsubjectaccessreviews" {
 		return of, false
 	}
@@ -107,7 +107,7 @@ func (x *exchange) accessAsked(body []byte) (of authorizationv1.SelfSubjectAcces
 func (r *reply) read(into any) error {
 	content, err := io.ReadAll(io.LimitReader(r, maxReview+1))
 	if err == nil {
-		err = untrusted.UnmarshalJSON(content, answerLimits, into)
+		err = untrusted.UnmarshalJSON(content, reviewLimits, into)
 	}
 	if err != nil {
 		return badGateway(r.member, err)
@@ -116,7 +116,7 @@ func (r *reply) read(into any) error {
 }
 
 func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessReview, error) {
-	var answer *authorizationv1.SelfSubjectAccessReview
+	var result *authorizationv1.SelfSubjectAccessReview
 	allowing := 0
 	var malformed error
 	for _, reply := range replies {
@@ -128,22 +128,22 @@ func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessRevie
 		if said.Status.Allowed {
 			allowing++
 		}
-		if answer == nil {
-			answer = &said
+		if result == nil {
+			result = &said
 		}
 	}
-	if answer == nil {
+	if result == nil {
 		return nil, malformed
 	}
-	answer.Status = authorizationv1.SubjectAccessReviewStatus{
+	result.Status = authorizationv1.SubjectAccessReviewStatus{
 		Allowed: allowing > 0, Reason: fmt.Sprintf("%d of %d members allow it", allowing, asked),
 	}
-	return answer, nil
+	return result, nil
 }
 
 // rulesOf returns the rules of all members without duplicates.
 func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesReview, error) {
-	var answer *authorizationv1.SelfSubjectRulesReview
+	var result *authorizationv1.SelfSubjectRulesReview
 	known := map[string]bool{}
 	isNew := func(rule any) bool {
 		text, err := json.Marshal(rule)
@@ -158,25 +158,25 @@ func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesRevi
 			malformed = err
 			continue
 		}
-		if answer == nil {
-			answer = &authorizationv1.SelfSubjectRulesReview{TypeMeta: said.TypeMeta, ObjectMeta: said.ObjectMeta, Spec: said.Spec}
-			answer.Status.Incomplete = len(replies) < asked
+		if result == nil {
+			result = &authorizationv1.SelfSubjectRulesReview{TypeMeta: said.TypeMeta, ObjectMeta: said.ObjectMeta, Spec: said.Spec}
+			result.Status.Incomplete = len(replies) < asked
 		}
 		for _, rule := range said.Status.ResourceRules {
 			if isNew(rule) {
-				answer.Status.ResourceRules = append(answer.Status.ResourceRules, rule)
+				result.Status.ResourceRules = append(result.Status.ResourceRules, rule)
 			}
 		}
 		for _, rule := range said.Status.NonResourceRules {
 			if isNew(rule) {
-				answer.Status.NonResourceRules = append(answer.Status.NonResourceRules, rule)
+				result.Status.NonResourceRules = append(result.Status.NonResourceRules, rule)
 			}
 		}
-		answer.Status.Incomplete = answer.Status.Incomplete || said.Status.Incomplete
+		result.Status.Incomplete = result.Status.Incomplete || said.Status.Incomplete
 	}
-	if answer == nil {
+	if result == nil {
 		return nil, malformed
 	}
-	answer.Status.Incomplete = answer.Status.Incomplete || malformed != nil
-	return answer, nil
+	result.Status.Incomplete = result.Status.Incomplete || malformed != nil
+	return result, nil
 }

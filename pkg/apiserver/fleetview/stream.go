@@ -63,7 +63,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	s := &streamed{w: w, x: x, out: splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified), read: versions{}, flushed: time.Now()}
-	s.missing.asked = len(questions)
+	s.missing.total = len(questions)
 	plainHeaders(w.Header())
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

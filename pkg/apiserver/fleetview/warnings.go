@@ -26,7 +26,7 @@ const (
 
 // missingMembers collects which members of one request did not return objects, and why.
 type missingMembers struct {
-	asked int
+	total int
 	// silent did not answer in time, unavailable cannot answer now, refused denied the caller,
 	// failing had any other error.
 	silent, unavailable, refused, failing []string
@@ -118,14 +118,14 @@ func (t *missingMembers) warn(h http.Header, deadline time.Duration, what string
 
 // warnings are sentences that say what a response lacks, and the members' own warnings.
 func (t *missingMembers) warnings(deadline time.Duration, what string) []string {
-	all := t.unanswered(deadline)
+	all := t.unreadReasons(deadline)
 	all = t.count(all, t.refused, "do not let you "+what)
 	all = t.count(all, t.failing, "failed ("+t.why+")")
 	return append(all, t.said...)
 }
 
-// unanswered are the sentences about members whose objects are not known.
-func (t *missingMembers) unanswered(deadline time.Duration) []string {
+// unreadReasons returns sentences about members whose objects are not known.
+func (t *missingMembers) unreadReasons(deadline time.Duration) []string {
 	all := t.count(nil, t.silent, fmt.Sprintf("did not answer within %v", deadline))
 	if t.unavailableStatus == nil {
 		return all
@@ -139,7 +139,7 @@ func (t *missingMembers) count(all, members []string, text string) []string {
 		return all
 	}
 	slices.Sort(members)
-	return append(all, fmt.Sprintf("%d of %d members %s: %s", len(members), t.asked, text, named(members)))
+	return append(all, fmt.Sprintf("%d of %d members %s: %s", len(members), t.total, text, named(members)))
 }
 
 func named(members []string) string {

@@ -45,13 +45,13 @@ type watch struct {
 	caller authorizer.Attributes
 	header http.Header
 	out    http.ResponseWriter
-	events chan told
+	events chan followerEvent
 	// lines encodes events of members as lines of the watch.
 	lines *splice.Events
 	// followed are the current members.
-	followed map[string]*follower
-	outcomes map[string]*reply
-	missing  missingMembers
+	followed     map[string]*follower
+	firstReplies map[string]*reply
+	missing      missingMembers
 	// trail is the position of the watch.
 	trail *trail
 	watchOptions
@@ -75,8 +75,8 @@ type watchOptions struct {
 	initial bool
 }
 
-// told is a message from a follower to the writer.
-type told struct {
+// followerEvent is a message from a follower to the writer.
+type followerEvent struct {
 	by *follower
 	// began is the member's first reply, and its first success if the first failed. It is sent
 	// before anything else of the member.
@@ -95,7 +95,7 @@ type told struct {
 
 // watch answers with the events of all members, as they arrive.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) error {
-	header, err := askedHeader(r)
+	header, err := memberHeader(r)
 	if err != nil {
 		return err
 	}
@@ -116,8 +116,8 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	f := h.newFanout(r, x.request.view, x.deadline)
 	wa := &watch{
 		h: h, x: x, fanout: f, caller: caller, header: header, out: w, trail: h.cursors.begin(x.members, options.from), watchOptions: options,
-		events: make(chan told), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
-		followed: map[string]*follower{}, outcomes: map[string]*reply{}, marked: time.Now(), decided: time.Now(),
+		events: make(chan followerEvent), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
+		followed: map[string]*follower{}, firstReplies: map[string]*reply{}, marked: time.Now(), decided: time.Now(),
 	}
 	defer wa.forget()
 	defer f.close()
@@ -179,7 +179,7 @@ func invalidWatch(why string) error {
 // begin returns once a member has something to send, so that its rows need not wait for
 // unresponsive members. It fails if no member has.
 func (wa *watch) begin(ctx context.Context) error {
-	for len(wa.outcomes) < len(wa.followed) {
+	for len(wa.firstReplies) < len(wa.followed) {
 		select {
 		case event := <-wa.events:
 			if event.compacted && !event.by.memory.whole {
@@ -200,14 +200,14 @@ func (wa *watch) begin(ctx context.Context) error {
 
 // began records a member's first reply or first success, and reports whether it has something to
 // send.
-func (wa *watch) began(event told) bool {
+func (wa *watch) began(event followerEvent) bool {
 	of := event.began
 	if of == nil {
 		return false
 	}
 	member := event.by.question.member
-	wa.outcomes[member] = of
-	wa.missing.asked = len(wa.followed)
+	wa.firstReplies[member] = of
+	wa.missing.total = len(wa.followed)
 	if of.code != http.StatusOK || of.err != nil {
 		wa.missing.without(of)
 		return false
@@ -269,7 +269,7 @@ func (wa *watch) write(ctx, caller context.Context) error {
 func (wa *watch) flush() { _ = http.NewResponseController(wa.out).Flush() }
 
 // take encodes a follower's message as lines, and records the member's position.
-func (wa *watch) take(event told) (lines []byte, err error) {
+func (wa *watch) take(event followerEvent) (lines []byte, err error) {
 	by := event.by
 	if event.compacted && !by.memory.whole {
 		return nil, errExpired(by.question.member, "has compacted the position of the watch")
@@ -324,11 +324,11 @@ func (wa *watch) line(by *follower, event *splice.Event, version string) ([]byte
 // beginning is the bookmark that says that all present objects have been sent. It is sent once
 // every member that answered has been listed.
 func (wa *watch) beginning() []byte {
-	if !wa.initial || len(wa.outcomes) < len(wa.followed) || wa.listing > 0 {
+	if !wa.initial || len(wa.firstReplies) < len(wa.followed) || wa.listing > 0 {
 		return nil
 	}
 	for _, f := range wa.followed {
-		if of := wa.outcomes[f.question.member]; of != nil && of.code == http.StatusOK && of.err == nil && !f.tried {
+		if of := wa.firstReplies[f.question.member]; of != nil && of.code == http.StatusOK && of.err == nil && !f.tried {
 			return nil
 		}
 	}

@@ -84,13 +84,13 @@ func (c *Columns) Fit(m *Marker, definitions []byte) error {
 	if bytes.Equal(definitions, c.text) {
 		return nil
 	}
-	theirs, err := parseColumns(definitions)
-	if err != nil || slices.Equal(theirs, c.columns) {
+	other, err := parseColumns(definitions)
+	if err != nil || slices.Equal(other, c.columns) {
 		return err
 	}
 	m.cells = make([]int, len(c.columns))
 	for i, ours := range c.columns {
-		m.cells[i] = slices.IndexFunc(theirs, func(of column) bool { return of.Name == ours.Name && of.Type == ours.Type })
+		m.cells[i] = slices.IndexFunc(other, func(of column) bool { return of.Name == ours.Name && of.Type == ours.Type })
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ type Events struct {
 	label     string
 	qualified bool
 	columns   *Columns
-	told      bool
+	sent      bool
 }
 
 // NewEvents returns an encoder; label is the key of the label that names the member.
@@ -196,13 +196,13 @@ func (m *Member) table(into, object []byte) ([]byte, error) {
 	into = appendText(into, of.APIVersion)
 	into = append(into, `,"metadata":{"resourceVersion":`...)
 	into = append(appendText(into, m.marker.version), '}')
-	if !m.events.told && m.events.columns != nil {
+	if !m.events.sent && m.events.columns != nil {
 		definitions, err := m.events.columns.Definitions()
 		if err != nil {
 			return nil, err
 		}
 		into = append(append(into, `,"columnDefinitions":`...), definitions...)
-		m.events.told = true
+		m.events.sent = true
 	} else {
 		into = append(into, `,"columnDefinitions":null`...)
 	}
