@@ -58,11 +58,11 @@ func BenchmarkAdmission(b *testing.B) {
 	for _, p := range f.Hub.Processes() {
 		processes["hub-cpu-ms"] = append(processes["hub-cpu-ms"], p.PID())
 	}
-	var ways []way
+	var variants []variant
 	for _, by := range []string{"gateway", "gateway-exportable", "native", "nobody"} {
-		ways = append(ways, updating(b, hub, by, processes))
+		variants = append(variants, updating(b, hub, by, processes))
 	}
-	b.Run("update", func(b *testing.B) { sideBySide(b, ways...) })
+	b.Run("update", func(b *testing.B) { sideBySide(b, variants...) })
 }
 
 // prepareHub installs the provider's CRDs, and the pack for each enforcement.
@@ -126,14 +126,14 @@ func clusterDefinition() *apiextensionsv1.CustomResourceDefinition {
 }
 
 // by restricts a policy to the namespaces of one enforcement.
-func by(policy *admissionv1alpha1.ImmutabilityPolicy, way string) *admissionv1alpha1.ImmutabilityPolicy {
+func by(policy *admissionv1alpha1.ImmutabilityPolicy, variant string) *admissionv1alpha1.ImmutabilityPolicy {
 	policy = policy.DeepCopy()
-	policy.Spec.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{enforcedBy: way}}
+	policy.Spec.Match.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{enforcedBy: variant}}
 	return policy
 }
 
 // updating returns a measurement: one object in its own namespace, whose tags change.
-func updating(b *testing.B, hub client.Client, by string, processes map[string][]int) way {
+func updating(b *testing.B, hub client.Client, by string, processes map[string][]int) variant {
 	b.Helper()
 	createWithin(b, hub, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: by, Labels: map[string]string{enforcedBy: by}}})
 	object := &unstructured.Unstructured{}
@@ -147,7 +147,7 @@ func updating(b *testing.B, hub client.Client, by string, processes map[string][
 	}
 	var took []time.Duration
 	used := map[string]time.Duration{}
-	w := way{name: by, figures: map[string]float64{}}
+	w := variant{name: by, figures: map[string]float64{}}
 	w.do = func(ctx context.Context) (time.Duration, error) {
 		if err := unstructured.SetNestedField(object.Object, fmt.Sprint(len(took)), "spec", "additionalTags", "n"); err != nil {
 			return 0, err

@@ -83,11 +83,11 @@ func placementOfAuthors(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, way := range []struct {
+	for _, variant := range []struct {
 		name  string
 		flags []string
 	}{{"asked", nil}, {"trusted", []string{trusting}}} {
-		p := newPlacementBed(b, placements, members, way.flags...)
+		p := newPlacementBed(b, placements, members, variant.flags...)
 		p.settle(b) // A gateway installs its objects after the start.
 		p.join(b)
 		p.prepare(b)
@@ -95,8 +95,8 @@ func placementOfAuthors(b *testing.B) {
 		cpu := cpuOf(b, p.fleet.Gateway.PID())
 		p.placeUntilWorks(b)
 		used := map[string]float64{"gateway-cpu-s": (cpuOf(b, p.fleet.Gateway.PID()) - cpu).Seconds()}
-		p.figure("scheduled/"+way.name, p.tookScheduled, nil)
-		p.figure("works/"+way.name, p.tookWorks, used)
+		p.figure("scheduled/"+variant.name, p.tookScheduled, nil)
+		p.figure("works/"+variant.name, p.tookWorks, used)
 		p.end()
 		p.print(b)
 		if err := p.fleet.Stop(b.Context()); err != nil {

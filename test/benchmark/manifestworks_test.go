@@ -42,9 +42,9 @@ func BenchmarkManifestworks(b *testing.B) {
 	b.Run("apply", func(b *testing.B) {
 		const objects = 5000
 		together(b,
-			way{name: "fleetgate", figures: map[string]float64{"objects/op": objects},
+			variant{name: "fleetgate", figures: map[string]float64{"objects/op": objects},
 				do: func(ctx context.Context) (time.Duration, error) { return bed.apply(ctx, objects) }},
-			way{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
+			variant{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
 				return (&worksBed{member: bed.member}).bare(ctx, objects)
 			}})
 	})

@@ -49,11 +49,11 @@ func BenchmarkMembership(b *testing.B) {
 				writes := bare{client: j.hub, namespace: j.namespace(b), counted: j.count(b, members), workers: members}
 				count := map[string]float64{"writes/op": float64(total(writes.counted))}
 				sideBySide(b,
-					way{name: "fleetgate", figures: count, do: func(ctx context.Context) (time.Duration, error) {
+					variant{name: "fleetgate", figures: count, do: func(ctx context.Context) (time.Duration, error) {
 						took, err := j.join(ctx, members)
 						return took, errors.Join(err, j.settle(ctx))
 					}},
-					way{name: "bare", figures: count, do: timed(writes.write)})
+					variant{name: "bare", figures: count, do: timed(writes.write)})
 			})
 		}
 	})

@@ -113,7 +113,7 @@ func (d *decisionBed) tainted(b *testing.B) {
 		b.Fatal(err)
 	}
 	before, changes := d.counts.writes.Load(), 0
-	together(b, way{name: "fleetgate", do: timed(func(ctx context.Context) error {
+	together(b, variant{name: "fleetgate", do: timed(func(ctx context.Context) error {
 		changes++
 		clusters := int32(chosenFrom)
 		taints := "null"
@@ -121,7 +121,7 @@ func (d *decisionBed) tainted(b *testing.B) {
 			clusters, taints = clusters-1, `[{"key": "a", "effect": "NoSelect", "timeAdded": "2026-01-01T00:00:00Z"}]`
 		}
 		return errors.Join(d.taint(ctx, "cluster-0000", taints), d.has(ctx, p, clusters))
-	})}, way{name: "bare", do: timed(alike)})
+	})}, variant{name: "bare", do: timed(alike)})
 	b.ReportMetric(float64(d.counts.writes.Load()-before)/float64(changes), "writes/change")
 	if err := errors.Join(d.taint(b.Context(), "cluster-0000", "null"), d.cleared(b.Context(), namespace)); err != nil {
 		b.Fatal(err)

@@ -59,12 +59,12 @@ func BenchmarkOcmplacement(b *testing.B) {
 		b.Run(fmt.Sprintf("hub/%dx%d", placements, chosenFrom), func(b *testing.B) {
 			var all, cpu, bareCPU time.Duration
 			together(b,
-				way{name: "fleetgate", do: func(ctx context.Context) (time.Duration, error) {
+				variant{name: "fleetgate", do: func(ctx context.Context) (time.Duration, error) {
 					took, err := bed.inNamespace(ctx, placements, bed.costing(b, &cpu, bed.decided))
 					all += took
 					return took, err
 				}},
-				way{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
+				variant{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
 					return bed.inNamespace(ctx, placements, bed.costing(b, &bareCPU, bed.bare))
 				}})
 			b.ReportMetric(float64(cpu.Milliseconds())/float64(b.N*placements), "cpu-ms/placement")

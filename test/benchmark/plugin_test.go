@@ -63,7 +63,7 @@ func BenchmarkPlugin(b *testing.B) {
 			figures := map[string]float64{}
 			rounds := 0.0
 			sideBySide(b,
-				way{name: "fleetgate", figures: figures, do: func(ctx context.Context) (time.Duration, error) {
+				variant{name: "fleetgate", figures: figures, do: func(ctx context.Context) (time.Duration, error) {
 					before := cpuOf(b, bed.hub.APIServer.PID())
 					took, used, err := bed.run(ctx, command.says, append([]string{command.name}, command.args...)...)
 					rounds++
@@ -71,7 +71,7 @@ func BenchmarkPlugin(b *testing.B) {
 					mean(figures, "hub-cpu-s", (cpuOf(b, bed.hub.APIServer.PID()) - before).Seconds(), rounds)
 					return took, err
 				}},
-				way{name: "bare", do: timed(func(ctx context.Context) error {
+				variant{name: "bare", do: timed(func(ctx context.Context) error {
 					before := cpuOf(b, bed.hub.APIServer.PID())
 					read, err := bed.list(ctx, command.bare)
 					mean(figures, "bare-hub-cpu-s", (cpuOf(b, bed.hub.APIServer.PID()) - before).Seconds(), rounds)

@@ -59,11 +59,11 @@ func (m *manifestBed) benchmarkReplicaSet(b *testing.B) {
 	}
 	nth := 0
 	together(b,
-		way{name: "fleetgate", figures: map[string]float64{"clusters/op": clustersOfSet}, do: func(ctx context.Context) (time.Duration, error) {
+		variant{name: "fleetgate", figures: map[string]float64{"clusters/op": clustersOfSet}, do: func(ctx context.Context) (time.Duration, error) {
 			nth++
 			return m.roll(ctx, fmt.Sprintf("set-%d", nth))
 		}},
-		way{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
+		variant{name: "bare", do: func(ctx context.Context) (time.Duration, error) {
 			return m.bareSet(ctx, clusters, fmt.Sprintf("bare-%d", nth))
 		}})
 }

@@ -45,7 +45,7 @@ const (
 
 // reviewing returns the measured paths of a review: through the API server's aggregation layer to
 // the gateway, and directly. Latencies are those of each review at that rate.
-func reviewing(b *testing.B, f *fleet.Fleet, hub client.Client) []way {
+func reviewing(b *testing.B, f *fleet.Fleet, hub client.Client) []variant {
 	b.Helper()
 	itself := f.Hub.Config()
 	itself.QPS = -1
@@ -66,7 +66,7 @@ func reviewing(b *testing.B, f *fleet.Fleet, hub client.Client) []way {
 	direct := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: burst, TLSClientConfig: &tls.Config{
 		MinVersion: tls.VersionTLS12, RootCAs: roots, ServerName: "gateway.fleet-system.svc", Certificates: []tls.Certificate{proxy},
 	}}}
-	return []way{
+	return []variant{
 		reviewsBy("loopback", through, itself.Host+intake.AggregatedPath(reviewed), nil),
 		reviewsBy("direct", direct, fmt.Sprintf("https://127.0.0.1:%d%s", port, intake.AggregatedPath(reviewed)),
 			http.Header{"X-Remote-User": {user.APIServerUser}, "X-Remote-Group": {user.SystemPrivilegedGroup}}),
@@ -100,8 +100,8 @@ func reviewsPort(b *testing.B, hub client.Client) (int64, []byte) {
 
 // reviewsBy measures the reviews of one second, each started on time. Its result is the mean time
 // of a review.
-func reviewsBy(name string, by *http.Client, url string, headers http.Header) way {
-	w := way{name: name, figures: map[string]float64{}}
+func reviewsBy(name string, by *http.Client, url string, headers http.Header) variant {
+	w := variant{name: name, figures: map[string]float64{}}
 	var all []time.Duration
 	w.do = func(ctx context.Context) (time.Duration, error) {
 		took, failures := make([]time.Duration, burst), make([]error, burst)

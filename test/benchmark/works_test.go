@@ -52,10 +52,10 @@ func BenchmarkWorks(b *testing.B) {
 		for _, objects := range []int{10, 100, 1000, 5000} {
 			b.Run(fmt.Sprintf("objects=%d", objects), func(b *testing.B) {
 				together(b,
-					way{name: "fleetgate", figures: map[string]float64{"objects/op": float64(objects)},
+					variant{name: "fleetgate", figures: map[string]float64{"objects/op": float64(objects)},
 						do: func(ctx context.Context) (time.Duration, error) { return bed.apply(ctx, objects) }},
-					way{name: "kubectl", do: func(ctx context.Context) (time.Duration, error) { return bed.kubectl(ctx, b.TempDir(), objects) }},
-					way{name: "bare", do: func(ctx context.Context) (time.Duration, error) { return bed.bare(ctx, objects) }})
+					variant{name: "kubectl", do: func(ctx context.Context) (time.Duration, error) { return bed.kubectl(ctx, b.TempDir(), objects) }},
+					variant{name: "bare", do: func(ctx context.Context) (time.Duration, error) { return bed.bare(ctx, objects) }})
 			})
 		}
 	})

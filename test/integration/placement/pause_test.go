@@ -25,23 +25,23 @@ import (
 
 // warnings stores the warnings of an API server.
 type warnings struct {
-	mu   sync.Mutex
-	told []string
+	mu    sync.Mutex
+	texts []string
 }
 
 func (w *warnings) HandleWarningHeader(_ int, _, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = append(w.told, text)
+	w.texts = append(w.texts, text)
 }
 
 // take returns and clears them.
 func (w *warnings) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.told
-	w.told = nil
-	return told
+	texts := w.texts
+	w.texts = nil
+	return texts
 }
 
 // startedOn is a member's condition RolloutStarted in the placement's status.
