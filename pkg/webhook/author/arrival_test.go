@@ -58,7 +58,7 @@ func TestProperty_NothingArrivesThatItsAuthorsCouldNotWrite(t *testing.T) {
 				break // Nothing of it is sent, and the placement reports why.
 			}
 			for i := range after {
-				if why := s.unanswered(may, part, part.Manifests[i].Raw, after[i].Raw, &counted); why != "" {
+				if why := s.unauthorizedPart(may, part, part.Manifests[i].Raw, after[i].Raw, &counted); why != "" {
 					t.Fatalf("seed %d: %s\nrights %+v\nbefore %s\nafter  %s", seed, why, may, part.Manifests[i].Raw, after[i].Raw)
 				}
 			}
@@ -74,26 +74,26 @@ func TestProperty_NothingArrivesThatItsAuthorsCouldNotWrite(t *testing.T) {
 	}
 }
 
-// unanswered is the first part of an arrival that none of its authors could have written, or empty.
-func (s scene) unanswered(may authorsOf, part snapshot.Part, before, after []byte, n *arrivals) string {
+// unauthorizedPart is the first part of an arrival that none of its authors could have written, or empty.
+func (s scene) unauthorizedPart(may authorsOf, part snapshot.Part, before, after []byte, n *arrivals) string {
 	object, changed := thingOf(after), !bytes.Equal(before, after)
-	carrier := object
+	source := object
 	if part.Envelope != nil {
-		carrier = thing{kind: kindNamed(string(part.Envelope.Type)), namespace: part.Envelope.Namespace, name: part.Envelope.Name}
+		source = thing{kind: kindNamed(string(part.Envelope.Type)), namespace: part.Envelope.Namespace, name: part.Envelope.Name}
 	}
-	if !may.placement.mayHave(carrier) {
-		return fmt.Sprintf("%+v arrives, which the author of the placement may neither read nor place", carrier)
+	if !may.placement.mayHave(source) {
+		return fmt.Sprintf("%+v arrives, which the author of the placement may neither read nor place", source)
 	}
 	switch {
 	case part.Chart:
 		n.rendered++
-		if !may.chart.may(placementv1beta1.RenderVerb, carrier.resource(), carrier.namespace, carrier.name) {
-			return fmt.Sprintf("%+v is rendered, and its author cannot render it", carrier)
+		if !may.chart.may(placementv1beta1.RenderVerb, source.resource(), source.namespace, source.name) {
+			return fmt.Sprintf("%+v is rendered, and its author cannot render it", source)
 		}
 		if changed && !bytes.Equal(valuesIn(before), valuesIn(after)) {
 			n.valuesOverridden++
-			if !may.override.may(placementv1beta1.RenderVerb, carrier.resource(), carrier.namespace, carrier.name) {
-				return fmt.Sprintf("%+v is rendered with values of an author who cannot render it", carrier)
+			if !may.override.may(placementv1beta1.RenderVerb, source.resource(), source.namespace, source.name) {
+				return fmt.Sprintf("%+v is rendered with values of an author who cannot render it", source)
 			}
 		}
 	case part.Envelope != nil:
@@ -319,8 +319,8 @@ func (s scene) manifest(of thing) []byte {
 }
 
 // valuesIn are the values of a chart, nil if nothing can be rendered from it.
-func valuesIn(carrier []byte) []byte {
-	release, err := helmchart.Read(carrier, override.Member{Name: "m"}, "")
+func valuesIn(source []byte) []byte {
+	release, err := helmchart.Read(source, override.Member{Name: "m"}, "")
 	if err != nil {
 		return nil
 	}

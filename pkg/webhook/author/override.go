@@ -49,15 +49,15 @@ func OfOverride(namespace string, spec *placementv1beta1.ResourceOverrideSpec, r
 			return nil, err
 		}
 		all = append(all, questions...)
-		if _, carrier := chartCarriers[s.Kind]; carrier && s.Group == "" && changesValues(spec.Policy) {
+		if _, isChart := chartKinds[s.Kind]; isChart && s.Group == "" && changesValues(spec.Policy) {
 			all = append(all, rendering(path, s.Kind, namespace, s.Name))
 		}
 	}
 	return all, nil
 }
 
-// chartCarriers are the resources of the core group that may describe a Helm chart, by their kinds.
-var chartCarriers = map[string]string{"ConfigMap": "configmaps", "Secret": "secrets"}
+// chartKinds are the resources of the core group that may describe a Helm chart, by their kinds.
+var chartKinds = map[string]string{"ConfigMap": "configmaps", "Secret": "secrets"}
 
 // changesValues is true if rules change the values of a chart, in a ConfigMap or a Secret that
 // describes one: a key of that name, or all keys at once. Nothing else of a chart can be overridden
@@ -81,7 +81,7 @@ func changesValues(policy *placementv1beta1.OverridePolicy) bool {
 // kind in the namespace: with other values, templates can produce anything. It is required even if
 // the object does not describe a chart, since it may a moment later.
 func rendering(path *field.Path, kind, namespace, name string) Question {
-	return needs(path, Access{Verb: placementv1beta1.RenderVerb, Resource: chartCarriers[kind], Namespace: namespace, Name: name})
+	return needs(path, Access{Verb: placementv1beta1.RenderVerb, Resource: chartKinds[kind], Namespace: namespace, Name: name})
 }
 
 // overriding is the permission to change an object, or without a name all of its kind. Objects in
