@@ -224,8 +224,8 @@ func UsernameIn(namespace, account string) string {
 // Rotates reports whether the token is renewed before it expires.
 func (r ManagedServiceAccountRotation) Rotates() bool { return r.Enabled == nil || *r.Enabled }
 
-// AskedValidity returns the lifetime to request.
-func (r ManagedServiceAccountRotation) AskedValidity() time.Duration {
+// RequestedValidity returns the lifetime to request.
+func (r ManagedServiceAccountRotation) RequestedValidity() time.Duration {
 	if r.Validity.Duration == 0 {
 		return DefaultValidity
 	}

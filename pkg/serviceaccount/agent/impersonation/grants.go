@@ -61,8 +61,8 @@ type Grants struct {
 	// AccountNamespace is the namespace of the gateway's account.
 	AccountNamespace string
 
-	// told is the present Mode, for lock-free reads.
-	told atomic.Value
+	// message is the present Mode, for lock-free reads.
+	message atomic.Value
 	// lock serializes writes of the role, and guards the following fields.
 	lock sync.Mutex
 	// asked is when the mode was last detected.

@@ -126,7 +126,7 @@ func modeOf(rules []rbacv1.PolicyRule) Mode {
 
 // Mode returns the verbs by which the gateway's account impersonates, or "" while unknown.
 func (g *Grants) Mode() Mode {
-	mode, _ := g.told.Load().(Mode)
+	mode, _ := g.message.Load().(Mode)
 	return mode
 }
 
@@ -169,7 +169,7 @@ func (g *Grants) settle(ctx context.Context) (Mode, error) {
 	default:
 		g.asked = time.Now()
 	}
-	if before := g.told.Swap(mode); before != mode {
+	if before := g.message.Swap(mode); before != mode {
 		log.FromContext(ctx).Info("Detected the impersonation mode of the member", "mode", mode)
 	}
 	return mode, nil

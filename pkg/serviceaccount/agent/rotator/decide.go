@@ -67,14 +67,14 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 // lifetime than the token has. If an API server always grants another lifetime, it is asked only
 // once.
 func requestsOtherValidity(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
-	told := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
-	if told == nil || told.ObservedGeneration >= account.Generation {
+	reported := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
+	if reported == nil || reported.ObservedGeneration >= account.Generation {
 		return false
 	}
-	return differs(claims.Expires.Sub(claims.Issued), account.Spec.Rotation.AskedValidity())
+	return differs(claims.Expires.Sub(claims.Issued), account.Spec.Rotation.RequestedValidity())
 }
 
-func differs(granted, asked time.Duration) bool { return (granted - asked).Abs() > noticeable }
+func differs(granted, requested time.Duration) bool { return (granted - requested).Abs() > noticeable }
 
 // dueAt returns when to refresh a token. If the status has the time of this token's refresh, that
 // time counts, because it is by the agent's clock. Claims are by the member's clock: if that lags,

@@ -30,7 +30,7 @@ func TestDecide(t *testing.T) {
 	once.Spec.Rotation.Enabled = ptr.To(false)
 	onceIssued := *once.DeepCopy()
 	onceIssued.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{}
-	told := func(account authenticationv1beta1.ManagedServiceAccount, generation int64, validity time.Duration) authenticationv1beta1.ManagedServiceAccount {
+	reported := func(account authenticationv1beta1.ManagedServiceAccount, generation int64, validity time.Duration) authenticationv1beta1.ManagedServiceAccount {
 		changed := *account.DeepCopy()
 		changed.Generation, changed.Spec.Rotation.Validity.Duration = generation, validity
 		changed.Status.Conditions = []metav1.Condition{{Type: authenticationv1beta1.ConditionTokenReported, ObservedGeneration: 1}}
@@ -48,14 +48,14 @@ func TestDecide(t *testing.T) {
 		"due":           {rotating, good, late, request},
 		"the Secret was altered around the token":           {rotating, altered, early, restore},
 		"altered and due":                                   {rotating, altered, late, request},
-		"validity was changed":                              {told(rotating, 2, 24*time.Hour), good, early, request},
-		"validity was changed by less than it shows":        {told(rotating, 2, time.Hour+time.Second), good, early, keep},
-		"another granted validity, reported":                {told(rotating, 1, 24*time.Hour), good, early, keep},
+		"validity was changed":                              {reported(rotating, 2, 24*time.Hour), good, early, request},
+		"validity was changed by less than it shows":        {reported(rotating, 2, time.Hour+time.Second), good, early, keep},
+		"another granted validity, reported":                {reported(rotating, 1, 24*time.Hour), good, early, keep},
 		"no rotation, no token yet":                         {once, dead, early, request},
 		"no rotation, near its expiry":                      {onceIssued, good, late, keep},
 		"no rotation, altered around the token":             {onceIssued, altered, late, restore},
 		"no rotation, the token is gone":                    {onceIssued, dead, early, spent},
-		"no rotation, validity was changed":                 {told(onceIssued, 2, 24*time.Hour), good, early, keep},
+		"no rotation, validity was changed":                 {reported(onceIssued, 2, 24*time.Hour), good, early, keep},
 		"no rotation, killed before the status was written": {once, good, early, keep},
 	}
 	for name, tt := range tests {

@@ -92,11 +92,11 @@ func TestHoldAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
 	for range 2 {
 		k.vanish()
 	}
-	held := k.is()
-	if held == nil || !retention.MarkOn(held).Is() || k.Holds.Summary().Objects != 1 {
-		t.Fatalf("the account is %v, held is %v", held, k.Holds.Summary())
+	current := k.is()
+	if current == nil || !retention.MarkOn(current).Is() || k.Holds.Summary().Objects != 1 {
+		t.Fatalf("the account is %v, held is %v", current, k.Holds.Summary())
 	}
-	k.Holds.Release([]string{"another", retention.MarkOn(held).ID})
+	k.Holds.Release([]string{"another", retention.MarkOn(current).ID})
 	k.vanish()
 	if k.is() != nil || k.Holds.Summary() != (retention.Summary{}) {
 		t.Errorf("it is not deleted, or still counted: %v", k.Holds.Summary())

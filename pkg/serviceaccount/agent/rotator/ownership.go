@@ -27,9 +27,9 @@ const (
 	former
 	// unmarked means that only the label is set, as by other products, or that a Work set the mark.
 	unmarked
-	// held means that another product's agent held the account for this ManagedServiceAccount when
+	// recorded means that another product's agent held the account for this ManagedServiceAccount when
 	// this agent recorded it.
-	held
+	recorded
 	// given means that an administrator of the member assigned the account to this
 	// ManagedServiceAccount.
 	given
@@ -54,7 +54,7 @@ func ownershipOf(account *corev1.ServiceAccount, agent string, uid types.UID) ow
 	case marked && types.UID(of) != uid:
 		return former
 	case annotationOf(account, authenticationv1beta1.AnnotationPendingAdoption, authenticationv1beta1.DeprecatedAnnotationHeldFor) == pendingAdoption(account, agent, uid):
-		return held
+		return recorded
 	case isManaged(account):
 		return unmarked
 	}
@@ -106,9 +106,9 @@ const (
 // holderRuns reports whether the other product's agent runs.
 func decideTakeover(whose ownership, adopt, holderRuns bool, may rights) takeover {
 	switch {
-	case whose == held && holderRuns:
+	case whose == recorded && holderRuns:
 		return await
-	case whose == held && may == ordinary:
+	case whose == recorded && may == ordinary:
 		return take
 	case whose == unmarked && adopt && holderRuns:
 		return record

@@ -37,8 +37,8 @@ func TestOwnershipOf(t *testing.T) {
 		"assigned with the previous annotation":                  {nil, annotated(authenticationv1beta1.DeprecatedAnnotationGivenTo, "u1"), nil, given},
 		"assigned to another one":                                {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, "u2"), nil, unmarked},
 		"assigned to none":                                       {managedLabel, annotated(authenticationv1beta1.AnnotationAssignedTo, ""), nil, unmarked},
-		"held for it by another product":                         {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a1"), nil, held},
-		"held, with the previous annotation":                     {managedLabel, annotated(authenticationv1beta1.DeprecatedAnnotationHeldFor, "fleet-system/u1/a1"), nil, held},
+		"held for it by another product":                         {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a1"), nil, recorded},
+		"held, with the previous annotation":                     {managedLabel, annotated(authenticationv1beta1.DeprecatedAnnotationHeldFor, "fleet-system/u1/a1"), nil, recorded},
 		"held for another one":                                   {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u2/a1"), nil, unmarked},
 		"re-created with the record of an earlier one":           {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-system/u1/a0"), nil, unmarked},
 		"held, as recorded by another hub's agent":               {managedLabel, annotated(authenticationv1beta1.AnnotationPendingAdoption, "fleet-two/u1/a1"), nil, unmarked},
@@ -74,11 +74,11 @@ func TestDecideTakeover(t *testing.T) {
 		"labelled, without adoption":                   {unmarked, false, true, ordinary, refuse},
 		"labelled, without a holder":                   {unmarked, true, false, ordinary, refuse},
 		"labelled, while its holder runs":              {unmarked, true, true, ordinary, record},
-		"recorded, while its holder runs":              {held, true, true, ordinary, await},
-		"recorded, and its holder is gone":             {held, true, false, ordinary, take},
-		"recorded, without adoption":                   {held, false, false, ordinary, take},
-		"recorded, but an administrator":               {held, true, false, administrator, refuse},
-		"recorded, with unknown rights":                {held, true, false, unknown, refuse},
+		"recorded, while its holder runs":              {recorded, true, true, ordinary, await},
+		"recorded, and its holder is gone":             {recorded, true, false, ordinary, take},
+		"recorded, without adoption":                   {recorded, false, false, ordinary, take},
+		"recorded, but an administrator":               {recorded, true, false, administrator, refuse},
+		"recorded, with unknown rights":                {recorded, true, false, unknown, refuse},
 		"of an agent for another hub, with adoption":   {another, true, true, ordinary, refuse},
 		"labelled, an administrator, without adoption": {unmarked, false, false, administrator, refuse},
 		"foreign, with unknown rights":                 {foreign, false, false, unknown, refuse},
@@ -126,16 +126,16 @@ func TestBindsAdministrator(t *testing.T) {
 
 func TestRefusal_NamesTheRemedy(t *testing.T) {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "accounts", Name: "a"}}
-	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, held: administrator} {
+	for whose, may := range map[ownership]rights{foreign: unknown, unmarked: unknown, recorded: administrator} {
 		got := refusal(account, "u1", whose, may)
 		if !strings.Contains(got, "kubectl --namespace=accounts annotate serviceaccount a fleetgate.io/assigned-to=u1") {
 			t.Errorf("refusal of %d: %s", whose, got)
 		}
 	}
-	if got := refusal(account, "u1", held, administrator); !strings.Contains(got, "bound to cluster-admin") {
+	if got := refusal(account, "u1", recorded, administrator); !strings.Contains(got, "bound to cluster-admin") {
 		t.Errorf("the problem is missing: %s", got)
 	}
-	if got := refusal(account, "u1", held, unknown); !strings.Contains(got, "lacks list on clusterrolebindings") {
+	if got := refusal(account, "u1", recorded, unknown); !strings.Contains(got, "lacks list on clusterrolebindings") {
 		t.Errorf("the missing right is not named: %s", got)
 	}
 }

@@ -171,11 +171,11 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
 	}
-	held, err := r.holdAccount(ctx, key.Name)
+	retained, err := r.holdAccount(ctx, key.Name)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if held {
+	if retained {
 		return ctrl.Result{RequeueAfter: retention.Recheck}, nil
 	}
 	return ctrl.Result{}, r.removeAccount(ctx, key.Name)

@@ -53,9 +53,9 @@ func describe(rotation authenticationv1beta1.ManagedServiceAccountRotation, clai
 	if !rotation.Rotates() {
 		text = fmt.Sprintf("The token expires at %s and is not refreshed, since spec.rotation.enabled is false", claims.Expires.UTC().Format(time.RFC3339))
 	}
-	asked, granted := rotation.AskedValidity(), claims.Expires.Sub(claims.Issued)
-	if differs(granted, asked) {
-		text += fmt.Sprintf("; of spec.rotation.validity %s the member's API server granted %s", asked, granted)
+	requested, granted := rotation.RequestedValidity(), claims.Expires.Sub(claims.Issued)
+	if differs(granted, requested) {
+		text += fmt.Sprintf("; of spec.rotation.validity %s the member's API server granted %s", requested, granted)
 	}
 	return text
 }

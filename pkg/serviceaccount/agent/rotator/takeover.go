@@ -62,9 +62,9 @@ func (r *Reconciler) mayTakeOver(ctx context.Context, onMember *corev1.ServiceAc
 func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may rights) string {
 	why := "was not made for this ManagedServiceAccount"
 	switch {
-	case whose == held && may == administrator:
+	case whose == recorded && may == administrator:
 		why = "was another product's, and is bound to cluster-admin"
-	case whose == held && may == unknown:
+	case whose == recorded && may == unknown:
 		why = "was another product's, and the agent cannot check whether it is bound to cluster-admin (it lacks list on clusterrolebindings and rolebindings)"
 	case whose == foreign:
 		why = fmt.Sprintf("is on the member without the label %s=%s, so it was not made for a ManagedServiceAccount",
@@ -76,12 +76,12 @@ func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may
 
 // circumstances reads the facts for the decision from the member.
 func (r *Reconciler) circumstances(ctx context.Context, onMember *corev1.ServiceAccount, whose ownership) (holderRuns bool, may rights, err error) {
-	if whose == held || whose == unmarked && r.Adopt {
+	if whose == recorded || whose == unmarked && r.Adopt {
 		if holderRuns, err = r.holderRuns(ctx); err != nil {
 			return false, unknown, err
 		}
 	}
-	if whose == held && !holderRuns {
+	if whose == recorded && !holderRuns {
 		may, err = r.rightsOf(ctx, onMember)
 	}
 	return holderRuns, may, err

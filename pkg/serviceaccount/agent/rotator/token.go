@@ -84,7 +84,7 @@ func (r *Reconciler) refresh(ctx context.Context, account *authenticationv1beta1
 }
 
 func (r *Reconciler) requestToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (string, error) {
-	validity := account.Spec.Rotation.AskedValidity()
+	validity := account.Spec.Rotation.RequestedValidity()
 	if validity < authenticationv1beta1.MinValidity {
 		return "", mistake(fmt.Sprintf("spec.rotation.validity is %s: no API server issues tokens for less than %s", validity, authenticationv1beta1.MinValidity))
 	}

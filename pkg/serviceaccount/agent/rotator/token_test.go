@@ -122,13 +122,13 @@ func TestReconciler_RefreshesATokenOnceWhenTheCacheLags(t *testing.T) {
 	}
 }
 
-// answering is an API server that answers each read with an error.
-type answering struct {
+// fakeServer is an API server that answers each read with an error.
+type fakeServer struct {
 	client.Client
 	err error
 }
 
-func (a answering) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+func (a fakeServer) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return a.err
 }
 
@@ -160,7 +160,7 @@ func TestVanished_KeepsTheAccountUntilTheHubConfirmsTheDeletion(t *testing.T) {
 			if _, err := agent.Reconcile(t.Context(), request); err != nil {
 				t.Fatal(err)
 			}
-			agent.Hub, agent.Live = answering{agent.Hub, gone}, answering{agent.Hub, tc.live}
+			agent.Hub, agent.Live = fakeServer{agent.Hub, gone}, fakeServer{agent.Hub, tc.live}
 			_, err := agent.Reconcile(t.Context(), request)
 			if failed := err != nil; failed != tc.fails {
 				t.Errorf("got %v", err)
