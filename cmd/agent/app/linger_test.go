@@ -16,7 +16,7 @@ func TestTunnels_LingerOnlyAfterPathIsLeft(t *testing.T) {
 		left, dies bool
 		want       time.Duration
 	}{
-		"the path is left":                     {left: true, want: linger},
+		"the path is left":                    {left: true, want: linger},
 		"the agent ends while one lingers":    {left: true, dies: true, want: time.Second},
 		"the hub has no place for the member": {},
 	} {

@@ -156,7 +156,7 @@ func (s *session) contextFor(to memberconfig.Target) (made *clientcmdapi.Config,
 	if err != nil {
 		return nil, "", fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	made, err = memberconfig.For(&resolved, hubContext, to, memberconfig.Way{})
+	made, err = memberconfig.For(&resolved, hubContext, to, memberconfig.Route{})
 	return made, hubContext, err
 }
 

@@ -66,8 +66,8 @@ func (t Target) Context(hub string) string {
 	return hub + "-" + t.Name
 }
 
-// Way is how a member is reached: through the hub, or through the gateway's own endpoint.
-type Way struct {
+// Route is how a member is reached: through the hub, or through the gateway's own endpoint.
+type Route struct {
 	// Endpoint is the URL of the gateway's own endpoint. An asterisk as the first label of its host
 	// is replaced by the member's name, where members have host names. If unset, the hub is used.
 	Endpoint string
@@ -101,7 +101,7 @@ func LeadsToMember(server string) bool {
 
 // For is one context of a kubeconfig for the hub, changed to reach a member. The user is the same,
 // so the context, with its own cluster, can be added next to the original.
-func For(own *clientcmdapi.Config, contextName string, to Target, by Way) (*clientcmdapi.Config, error) {
+func For(own *clientcmdapi.Config, contextName string, to Target, by Route) (*clientcmdapi.Config, error) {
 	if contextName == "" {
 		contextName = own.CurrentContext
 	}

@@ -75,11 +75,11 @@ func (o *kubeconfigOptions) run(to memberconfig.Target, out, notes io.Writer) er
 	if err != nil {
 		return fmt.Errorf("reading your kubeconfig: %w", err)
 	}
-	way, err := o.way()
+	route, err := o.route()
 	if err != nil {
 		return err
 	}
-	made, err := memberconfig.For(own, o.Context, to, way)
+	made, err := memberconfig.For(own, o.Context, to, route)
 	if err != nil {
 		return err
 	}
@@ -111,16 +111,16 @@ func (o *kubeconfigOptions) target(args []string) (memberconfig.Target, error) {
 	return memberconfig.Member(args[0])
 }
 
-func (o *kubeconfigOptions) way() (memberconfig.Way, error) {
+func (o *kubeconfigOptions) route() (memberconfig.Route, error) {
 	if o.EndpointCAFile == "" {
-		return memberconfig.Way{Endpoint: o.Endpoint}, nil
+		return memberconfig.Route{Endpoint: o.Endpoint}, nil
 	}
 	if o.Endpoint == "" {
-		return memberconfig.Way{}, errors.New("--endpoint-ca-file has no effect without --endpoint")
+		return memberconfig.Route{}, errors.New("--endpoint-ca-file has no effect without --endpoint")
 	}
 	ca, err := os.ReadFile(o.EndpointCAFile)
 	if err != nil {
-		return memberconfig.Way{}, fmt.Errorf("reading --endpoint-ca-file: %w", err)
+		return memberconfig.Route{}, fmt.Errorf("reading --endpoint-ca-file: %w", err)
 	}
-	return memberconfig.Way{Endpoint: o.Endpoint, CA: ca}, nil
+	return memberconfig.Route{Endpoint: o.Endpoint, CA: ca}, nil
 }

@@ -24,17 +24,17 @@ import (
 // placeHub serves one InternalMemberCluster with the present answer.
 type placeHub struct {
 	server          *httptest.Server
-	admissionResult atomic.Pointer[placeAnswer]
+	admissionResult atomic.Pointer[clusterResponse]
 	asked           atomic.Int32
 }
 
-// placeAnswer is a status code and, for 200, an object.
-type placeAnswer struct {
+// clusterResponse is a status code and, for 200, an object.
+type clusterResponse struct {
 	code     int
 	internal clusterv1beta1.InternalMemberCluster
 }
 
-func startPlaceHub(t *testing.T, first placeAnswer) *placeHub {
+func startPlaceHub(t *testing.T, first clusterResponse) *placeHub {
 	t.Helper()
 	h := &placeHub{}
 	h.admissionResult.Store(&first)
@@ -90,7 +90,7 @@ func internalIn(state clusterv1beta1.ClusterState, joined metav1.ConditionStatus
 
 func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 	const most = 5 * time.Second
-	for name, before := range map[string]placeAnswer{
+	for name, before := range map[string]clusterResponse{
 		"no rights yet":           {code: http.StatusForbidden},
 		"no object yet":           {code: http.StatusNotFound},
 		"the hub does not answer": {code: http.StatusInternalServerError},
@@ -107,7 +107,7 @@ func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 				clock.Step(most)
 			}
 			waits(t, clock)
-			hub.admissionResult.Store(&placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionFalse, 1)})
+			hub.admissionResult.Store(&clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionFalse, 1)})
 			clock.Step(most)
 			if err := <-has; err != nil {
 				t.Error(err)
@@ -117,7 +117,7 @@ func TestAdmission_IsDetectedWithinFiveSecondsAfterALongWait(t *testing.T) {
 }
 
 func TestAdmission_SendsNoRequestBeforeTheAgentIsEnrolled(t *testing.T) {
-	hub, clock := startPlaceHub(t, placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}), clocktesting.NewFakeClock(time.Now())
+	hub, clock := startPlaceHub(t, clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}), clocktesting.NewFakeClock(time.Now())
 	var enrolled atomic.Bool
 	a := hub.admission(t, func() error {
 		if enrolled.Load() {
@@ -144,17 +144,17 @@ func TestAdmission_SendsNoRequestBeforeTheAgentIsEnrolled(t *testing.T) {
 
 func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 	tests := map[string]struct {
-		admissionResult placeAnswer
+		admissionResult clusterResponse
 		ends            bool
 	}{
-		"unchanged":                        {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}, false},
-		"the hub requests Leave":           {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionTrue, 2)}, false},
-		"it left in an earlier generation": {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 1)}, false},
-		"it has left":                      {placeAnswer{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)}, true},
-		"its rights were revoked":          {placeAnswer{code: http.StatusForbidden}, true},
-		"the object was deleted":           {placeAnswer{code: http.StatusNotFound}, true},
-		"the hub rejects the token":        {placeAnswer{code: http.StatusUnauthorized}, false},
-		"the hub returns an error":         {placeAnswer{code: http.StatusInternalServerError}, false},
+		"unchanged":                        {clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateJoin, metav1.ConditionTrue, 2)}, false},
+		"the hub requests Leave":           {clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionTrue, 2)}, false},
+		"it left in an earlier generation": {clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 1)}, false},
+		"it has left":                      {clusterResponse{http.StatusOK, internalIn(clusterv1beta1.ClusterStateLeave, metav1.ConditionFalse, 2)}, true},
+		"its rights were revoked":          {clusterResponse{code: http.StatusForbidden}, true},
+		"the object was deleted":           {clusterResponse{code: http.StatusNotFound}, true},
+		"the hub rejects the token":        {clusterResponse{code: http.StatusUnauthorized}, false},
+		"the hub returns an error":         {clusterResponse{code: http.StatusInternalServerError}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

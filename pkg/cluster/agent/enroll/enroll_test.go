@@ -161,7 +161,7 @@ func TestStore_SignsWithThePreviousKeyWhenTheKeyIsReplaced(t *testing.T) {
 	}
 }
 
-func TestReadAnswer(t *testing.T) {
+func TestReadGrant(t *testing.T) {
 	key, err := sealing.NewKey()
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +205,7 @@ func TestReadAnswer(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			granted, err := readAnswer(tc.request, &Bootstrap{}, &identity{key: tc.key}, "client")
+			granted, err := readGrant(tc.request, &Bootstrap{}, &identity{key: tc.key}, "client")
 			if got := refusal.ReasonOf(err); got != tc.want {
 				t.Fatalf("got %q (%v), want %q", got, err, tc.want)
 			}

@@ -101,11 +101,11 @@ func (e *Enroller) exchange(ctx context.Context, b *Bootstrap, id *identity, cli
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return nil, explainRegistration(err, b)
 	}
-	return readAnswer(request, b, id, clientID)
+	return readGrant(request, b, id, clientID)
 }
 
-// readAnswer converts the status of a registration into a credential or a refusal.
-func readAnswer(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, id *identity, clientID string) (*credential, error) {
+// readGrant converts the status of a registration into a credential or a refusal.
+func readGrant(request *registrationv1alpha1.ClusterRegistration, b *Bootstrap, id *identity, clientID string) (*credential, error) {
 	if request.Spec.ClientID != "" && request.Spec.ClientID != clientID {
 		return nil, refuse(RegistrationRefused, nil,
 			"ClusterRegistration %q on hub %s has this agent's key but another client ID: "+
