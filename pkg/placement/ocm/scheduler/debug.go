@@ -107,7 +107,7 @@ func (d *Debugger) response(r *http.Request) (*debugged, error) {
 	case r.Method == http.MethodPost:
 		return d.ofPosted(r)
 	}
-	return nil, &refused{http.StatusMethodNotAllowed, "GET asks about a Placement that is there, POST about one that is sent"}
+	return nil, &refused{http.StatusMethodNotAllowed, "use GET for an existing Placement, or POST with a Placement in the body"}
 }
 
 func (d *Debugger) ofExisting(ctx context.Context, key types.NamespacedName) (*debugged, error) {
@@ -145,7 +145,7 @@ func (d *Debugger) ofPosted(r *http.Request) (*debugged, error) {
 func (d *Debugger) allowed(ctx context.Context, verb string, key types.NamespacedName) error {
 	caller, ok := d.User(ctx)
 	if !ok {
-		return &refused{http.StatusUnauthorized, "nobody knows who is asking"}
+		return &refused{http.StatusUnauthorized, "the request is not authenticated"}
 	}
 	decision, reason, err := d.May.Authorize(ctx, authorizer.AttributesRecord{
 		User: caller, Verb: verb, Namespace: key.Namespace, Name: key.Name, ResourceRequest: true,

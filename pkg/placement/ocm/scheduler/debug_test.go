@@ -93,7 +93,7 @@ func TestDebugger_RefusesOtherRequests(t *testing.T) {
 		"no right, and none there":    {"GET", "other/none", "u", "", 403, "namespace other"},
 		"none there":                  {"GET", "team/none", "u", "", 404, "placement 'none' not found"},
 		"no name":                     {"GET", "team", "u", "", 400, "NAMESPACE/NAME"},
-		"something else":              {"DELETE", "team/p", "u", "", 405, "POST about one that is sent"},
+		"something else":              {"DELETE", "team/p", "u", "", 405, "POST with a Placement in the body"},
 		"a namespace of others, sent": {"POST", "", "u", `{"metadata": {"namespace": "other", "name": "p"}}`, 403, "create placements"},
 		"no JSON":                     {"POST", "", "u", `{`, 400, "reading the Placement"},
 		"too much":                    {"POST", "", "u", strings.Repeat(" ", maxDebugged+1), 400, "request body too large"},
