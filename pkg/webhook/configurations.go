@@ -30,7 +30,7 @@ type Endpoint struct {
 	Port int32
 	// CABundle verifies the serving certificate (PEM).
 	CABundle []byte
-	// TrustAuthors says on the configuration that authors are not asked there.
+	// TrustAuthors annotates the configuration: the author check is disabled.
 	TrustAuthors bool
 }
 
@@ -38,7 +38,7 @@ type Endpoint struct {
 // themselves.
 const aggregatedPort = 443
 
-// ClientConfig says where the handler of a path is asked. Without a path it is the
+// ClientConfig returns the address of the handler of a path. Without a path it is the
 // beginning of such a configuration.
 func (e Endpoint) ClientConfig(path string) admissionregistrationv1.WebhookClientConfig {
 	if e.Aggregated {
@@ -137,10 +137,9 @@ func notDeleted() admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "not-being-deleted", Expression: "!has(object.metadata.deletionTimestamp)"}
 }
 
-// notBypassed is the way out when no gateway answers, or when a rule is wrong: it
-// takes a right and a word. The right is the verb `bypass` on the entry's name; the
-// word is AnnotationBypass on the object, since administrators have every right and
-// want the rules all the same. Only what the API server knows by itself is asked.
+// notBypassed lets administrators bypass a webhook when no gateway responds, or when a rule is
+// wrong. It requires the verb `bypass` on the entry's name, and AnnotationBypass on the object:
+// administrators have every right, and the rules should still apply to them. It uses only what the API server itself knows.
 func notBypassed(entry string) admissionregistrationv1.MatchCondition {
 	return admissionregistrationv1.MatchCondition{Name: "not-bypassed", Expression: fmt.Sprintf("!(%s && %s)", wantsBypass,
 		fmt.Sprintf("authorizer.group('%s').resource('%s').name('%s').check('%s').allowed()", BypassGroup, BypassWebhooks, entry, BypassVerb))}

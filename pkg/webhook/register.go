@@ -34,14 +34,14 @@ type Hub struct {
 	Strictness
 }
 
-// Strictness is what hubs choose of what their handlers let through.
+// Strictness configures what the handlers of a hub allow.
 type Strictness struct {
-	// TrustAuthors has nobody asked whether the authors of placements and overrides may
-	// have delivered what these select, and those of ManifestWorkReplicaSets make what
-	// is in them.
+	// TrustAuthors disables the author check: whether the authors of placements and overrides may
+	// deliver the selected objects, and the authors of ManifestWorkReplicaSets may create the
+	// manifests in them.
 	TrustAuthors bool
-	// StrictEnvelopes refuses envelopes with an object that cannot be placed from them,
-	// which else are taken with a warning.
+	// StrictEnvelopes rejects envelopes with an object that cannot be placed from them. Otherwise
+	// they are allowed with a warning.
 	StrictEnvelopes bool
 }
 
@@ -105,6 +105,6 @@ func pathOf(verb, kind string) string {
 }
 
 // maxReviewBytes is more than any review that an API server sends: it holds an
-// object of at most 3 MiB, the object before it, and who asks. Whoever else reaches
-// the port does not fill the memory.
+// object of at most 3 MiB, the object before it, and the user.
+// Other clients that reach the port cannot fill the memory.
 const maxReviewBytes = 8 << 20

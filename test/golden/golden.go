@@ -6,7 +6,7 @@
 // of seeds, which shows that something has changed and where, and some answers in
 // full, which show what a change looks like.
 //
-// `go test -update` writes the files anew. To see a difference that only a digest
+// `go test -update` rewrites the files. To see a difference that only a digest
 // shows, print the block by both versions of the code and compare:
 // `go test -run <test> -v -block 1200`.
 package golden
@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	update = flag.Bool("update", false, "write the golden files anew")
+	update = flag.Bool("update", false, "rewrite the golden files")
 	block  = flag.Int("block", -1, "print what is answered to the block of seeds that begins here")
 )
 

@@ -41,7 +41,7 @@ var readOtherwise = map[string]string{
 	"pkg/placement/helmchart/engine/documents.go": "it runs in a process of its own, with limits of time and memory, and charts may have keys twice",
 	"cmd/gateway/app/options/hub.go":              "it reads the kubeconfig that the user who starts the gateway names",
 	"cmd/agent/app/options/config.go":             "it reads the kubeconfig that the user who starts the agent names",
-	"pkg/apiserver/memberconfig/memberconfig.go":  "it reads a kubeconfig of whoever runs the command, on their own machine",
+	"pkg/apiserver/memberconfig/memberconfig.go":  "it reads the kubeconfig of the user who runs the command, on their own machine",
 }
 
 // TestTextOfOthersIsReadWithinBounds keeps YAML, and quantities, from being read past pkg/kube/untrusted.

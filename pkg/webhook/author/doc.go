@@ -5,7 +5,7 @@
 //
 // The gateway reads and writes placed objects with its own permissions. A placement, an override or
 // an envelope must not give its author more permissions than they have. So when it is written, the
-// hub's own authorizer is asked about that user:
+// gateway sends SubjectAccessReviews for that user to the hub:
 //
 //   - a placement: may its author read what it selects (get for named objects, list for
 //     objects selected by labels or by kind, get on everything in a namespace that is placed

@@ -67,7 +67,7 @@ func webhookOf(policy *admissionv1alpha1.ImmutabilityPolicy, client admissionreg
 }
 
 // closed is the webhook for a policy that fails closed. It excludes users who may bypass the
-// policy, because the gateway could not be asked about them while it is down.
+// policy, because an unavailable gateway cannot check their right.
 func closed(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
 	webhook.FailurePolicy = ptr.To(admissionregistrationv1.Fail)
@@ -77,7 +77,7 @@ func closed(webhook admissionregistrationv1.ValidatingWebhook, policy string) ad
 
 // forBypass is the webhook for users who may bypass the policy, and fails open. The gateway allows
 // their requests and adds an audit annotation with the violations. If the gateway is down, the API
-// server notes that it was not asked.
+// server records that the webhook failed.
 func forBypass(webhook admissionregistrationv1.ValidatingWebhook, policy string) admissionregistrationv1.ValidatingWebhook {
 	webhook = *webhook.DeepCopy()
 	webhook.Name = policy + bypassSuffix

@@ -120,8 +120,8 @@ func misfits(namespace string, object *unstructured.Unstructured, path *field.Pa
 	return all
 }
 
-// accessTo returns what keeps an object out of its envelope by its kind, or what its
-// author is to be asked.
+// accessTo returns the reasons why an object of this kind cannot be in its envelope, or the access
+// that its author needs.
 func accessTo(object *unstructured.Unstructured, path *field.Path, resources author.Resources, fits bool) (field.ErrorList, []author.Question, error) {
 	kind := object.GroupVersionKind()
 	resource, served, err := resources(kind)

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Whoever decodes an object of ours reads its quantities with Kubernetes' own reader, which
+// Clients that decode our objects read their quantities with Kubernetes' own reader, which
 // computes a billion digits of these twelve bytes: the gateway, which watches what members
-// report, would do nothing else any more.
+// report, would do nothing else.
 var _ = Describe("A member that reports a quantity of a billion digits", func() {
 	report := func(kind, capacity string) client.Patch {
 		status := `{"resourceUsage":{"capacity":{"cpu":` + capacity + `}}}`

@@ -91,8 +91,8 @@ var _ = Describe("docs/how-to/migrate.md", Ordered, func() {
 		}
 	})
 
-	It("shows commands that do what it says that they print, and nothing on the member is made anew", func(ctx SpecContext) {
-		page, err := transcript.Read(filepath.Join(home, "docs", "how-to", "migrate.md"))
+	It("shows commands with the documented output, and re-creates nothing on the member", func(ctx SpecContext) {
+		page, err := transcript.Read(filepath.Join(home, "docs", "migrate.md"))
 		Expect(err).NotTo(HaveOccurred())
 		const least = 20
 		Expect(len(page.Commands)).To(BeNumerically(">", least))

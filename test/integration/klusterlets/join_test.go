@@ -124,7 +124,7 @@ var _ = Describe("A cluster with a klusterlet", func() {
 	})
 
 	It("gets another agent with another key after an administrator's approval", func(ctx SpecContext) {
-		const name = "bootstraps-anew"
+		const name = "bootstraps-again"
 		join(ctx, name)
 		another := newAgent(ctx, name)
 		another.name = "fghij"

@@ -104,7 +104,7 @@ var _ = Describe("The key with which a member signs tokens", Serial, func() {
 
 	It("is replaced at once, and the agent gets another token with the next check", func(ctx SpecContext) {
 		startAgent(ctx, clock.RealClock{})
-		account := askFor(ctx, "signed-anew", time.Hour)
+		account := askFor(ctx, "signed-again", time.Hour)
 		former := string(expectToken(ctx, account.Name).Data[authenticationv1beta1.SecretKeyToken])
 		signWith(ctx, newSigningKey())
 		Expect(reviewed(ctx, former)).To(BeFalse())
