@@ -34,7 +34,7 @@ var _ = Describe("kill -9 during make up", Ordered, func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(expected.Works).To(HaveLen(4))
 			for _, member := range []string{"member-1", "member-2"} {
-				g.Expect(expected.Members[member]).To(ContainElement("TunnelConnected=True " + tunnelWay()))
+				g.Expect(expected.Members[member]).To(ContainElement("TunnelConnected=True " + tunnelReason()))
 			}
 		}).Should(Succeed())
 		out, err = l.launcher(ctx, "down")

@@ -76,7 +76,7 @@ var _ = Describe("make up", Ordered, func() {
 	It("reports the path of the members' tunnels", func(ctx context.Context) {
 		Eventually(func() string {
 			return l.hub(ctx, "get", "memberclusters", `--output=jsonpath={.items[*].status.conditions[?(@.type=="TunnelConnected")].reason}`)
-		}).Should(Equal(tunnelWay() + " " + tunnelWay()))
+		}).Should(Equal(tunnelReason() + " " + tunnelReason()))
 	})
 
 	It("prints the placement's conditions, all of them True", func(ctx context.Context) {

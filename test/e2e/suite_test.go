@@ -63,8 +63,8 @@ func newFolder() *launched {
 	return l
 }
 
-// tunnelWay is the reason that agents report for the tunnels' path in this run.
-func tunnelWay() string {
+// tunnelReason is the reason that agents report for the tunnels' path in this run.
+func tunnelReason() string {
 	switch os.Getenv("FLEETGATE_TUNNEL") {
 	case fleet.TunnelPort:
 		return "ViaPort"

@@ -92,7 +92,7 @@ var _ = Describe("docs/how-to/migrate.md", Ordered, func() {
 	})
 
 	It("shows commands with the documented output, and re-creates nothing on the member", func(ctx SpecContext) {
-		page, err := transcript.Read(filepath.Join(home, "docs", "migrate.md"))
+		page, err := transcript.Read(filepath.Join(home, "docs", "how-to", "migrate.md"))
 		Expect(err).NotTo(HaveOccurred())
 		const least = 20
 		Expect(len(page.Commands)).To(BeNumerically(">", least))
