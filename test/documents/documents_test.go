@@ -25,7 +25,7 @@ const promises = 125
 func TestConformanceNamesRealTests(t *testing.T) {
 	tests := testNames(t)
 	rows := 0
-	for _, line := range strings.Split(read(t, "docs/reference/conformance.md"), "\n") {
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) == 4 {
 			named(t, tests, line, cells[2])
@@ -43,7 +43,7 @@ func TestConformanceNamesRealTests(t *testing.T) {
 		named(t, tests, fmt.Sprint("row ", row), cells[4])
 	}
 	if rows != promises {
-		t.Errorf("docs/reference/conformance.md has %d rows, want %d", rows, promises)
+		t.Errorf("docs/conformance.md has %d rows, want %d", rows, promises)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestConformanceNamesRealTests(t *testing.T) {
 // a test or a reason why it has none.
 func TestAreasOfWorksNameRealTests(t *testing.T) {
 	tests, areas := testNames(t), 0
-	for _, line := range strings.Split(read(t, "docs/reference/conformance.md"), "\n") {
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) != 6 || !regexp.MustCompile(`^ W\d+ $`).MatchString(cells[1]) {
 			continue
@@ -63,7 +63,7 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 		named(t, tests, "area"+strings.TrimRight(cells[1], " "), cells[3])
 	}
 	if areas == 0 {
-		t.Error("docs/reference/conformance.md has no areas: this test reads the wrong lines")
+		t.Error("docs/conformance.md has no areas: this test reads the wrong lines")
 	}
 }
 
@@ -73,7 +73,7 @@ const specs = 85
 // TestSpecsOfWorksNameRealTests does the same for each spec. A row can be for several specs.
 func TestSpecsOfWorksNameRealTests(t *testing.T) {
 	tests, seen := testNames(t), map[int]bool{}
-	for _, line := range strings.Split(read(t, "docs/reference/conformance.md"), "\n") {
+	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) != 5 || !regexp.MustCompile(`^ \d+(, \d+)* $`).MatchString(cells[1]) {
 			continue
@@ -91,7 +91,7 @@ func TestSpecsOfWorksNameRealTests(t *testing.T) {
 		named(t, tests, "specs"+strings.TrimRight(cells[1], " "), cells[3])
 	}
 	if len(seen) != specs {
-		t.Errorf("docs/reference/conformance.md has %d specs of works, want %d", len(seen), specs)
+		t.Errorf("docs/conformance.md has %d specs of works, want %d", len(seen), specs)
 	}
 }
 

@@ -15,12 +15,12 @@ const packagesOfAFlow = 8
 
 var packagePath = regexp.MustCompile("`((?:pkg|cmd)/[a-z0-9/._-]+)`")
 
-// TestNoFlowLeadsThroughMoreThanEightPackages keeps the flows of docs/design/architecture.md short. Split
+// TestNoFlowLeadsThroughMoreThanEightPackages keeps the flows of docs/architecture.md short. Split
 // a longer one.
 func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
-	_, flows, found := strings.Cut(read(t, "docs/design/architecture.md"), "\n## Flows\n")
+	_, flows, found := strings.Cut(read(t, "docs/architecture.md"), "\n## Flows\n")
 	if !found {
-		t.Fatal("docs/design/architecture.md has no section of flows")
+		t.Fatal("docs/architecture.md has no section of flows")
 	}
 	flows, _, _ = strings.Cut(flows, "\n## ")
 	parts := strings.Split(flows, "\n### ")[1:]

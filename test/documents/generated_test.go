@@ -22,7 +22,7 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		document, begin, end string
 		want                 string
 	}{
-		{"docs/design/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
+		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
 		{"docs/reference/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
 	} {
 		text := read(t, table.document)

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package imports holds the arrows between packages: which may import which is
-// a table in docs/design/architecture.md, and this is the test of it.
+// a table in docs/architecture.md, and this is the test of it.
 package imports
 
 import (
