@@ -28,7 +28,7 @@ func (r *Registry) Dial(ctx context.Context, cluster, network, address string) (
 //
 //   - [ErrNotConnected], at once, when the member has no session here; the error is
 //     also [ErrDraining] when the agent is about to disconnect, and [ErrUnresponsive] when
-//     the agent did not respond to [Registry.Answers];
+//     the agent did not respond to [Registry.Responds];
 //   - a [RefusedError] with the agent's reason;
 //   - the cause of ctx, or context.DeadlineExceeded after Options.DialTimeout.
 //

@@ -73,7 +73,7 @@ type probe struct {
 	sessionChanges *sessionChanges
 }
 
-// Responds is [Registry.Answers] for the session that carries this connection: the agent's, or the
+// Responds is [Registry.Responds] for the session that carries this connection: the agent's, or the
 // link to the gateway that has the agent's.
 func (p probe) Responds(ctx context.Context) bool {
 	if p.session == nil || p.session.Responds(ctx) {

@@ -15,11 +15,11 @@ import (
 const (
 	// reviewPeriod is how often the admission of a session is reviewed.
 	reviewPeriod = 10 * time.Second
-	// renewBefore is how long before its credential expires an agent is asked to reconnect.
-	renewBefore = time.Minute
-	// expiredLimit is how long streams may continue in a session whose credential has expired. The
-	// agent has another session by then.
-	expiredLimit = 24 * time.Hour
+	// RenewBefore is how long before its credential expires an agent is asked to reconnect.
+	RenewBefore = time.Minute
+	// ExpiredLimit is how long streams may continue in a session whose credential has expired, if its
+	// agent was asked to reconnect. It has another session by then.
+	ExpiredLimit = 24 * time.Hour
 )
 
 var (
@@ -51,7 +51,7 @@ func (r *Registry) review(ctx context.Context, s *session, c Credential) error {
 			return errRevoked
 		}
 		now := time.Now()
-		if !expiring && c.isExpiredAt(now.Add(renewBefore)) {
+		if !expiring && c.isExpiredAt(now.Add(RenewBefore)) {
 			expiring = true
 			s.Drain()
 		}
@@ -59,7 +59,7 @@ func (r *Registry) review(ctx context.Context, s *session, c Credential) error {
 			expired = true
 			r.retire(s)
 		}
-		if expired && (s.open.Load() == 0 || c.isExpiredAt(now.Add(-expiredLimit))) {
+		if expired && (s.open.Load() == 0 || c.isExpiredAt(now.Add(-ExpiredLimit))) {
 			return errExpired
 		}
 		select {
@@ -77,10 +77,13 @@ func (c Credential) isRevoked(ctx context.Context, member string) bool {
 		return false
 	}
 	valid, err := c.StillValid(ctx)
-	if err != nil && ctx.Err() == nil {
+	if err == nil {
+		return !valid
+	}
+	if ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "Could not review the agent of a tunnel; keeping the tunnel", "member", member)
 	}
-	return err == nil && !valid
+	return false
 }
 
 // reviewed runs review beside a session. failed receives why the session has to end; wait returns

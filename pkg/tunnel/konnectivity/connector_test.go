@@ -246,7 +246,7 @@ func TestReview_ExpiringSessionIsReplacedBeforeItEnds(t *testing.T) {
 		o.Credentials.Token = func(_ context.Context, token string) (Identity, bool, error) {
 			id := Identity{Name: "agent-m", Expires: time.Now().Add(time.Hour)}
 			if token == "1" {
-				id.Expires = time.Now().Add(renewBefore / 2)
+				id.Expires = time.Now().Add(tunnel.RenewBefore / 2)
 			}
 			return id, true, nil
 		}

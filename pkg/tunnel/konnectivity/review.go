@@ -11,25 +11,23 @@ import (
 	"time"
 
 	"k8s.io/klog/v2"
+
+	"fleetgate.io/fleetgate/pkg/tunnel"
 )
 
 const (
-	// renewBefore is how long before its credential expires our agent is asked to reconnect.
-	renewBefore = time.Minute
 	// clockSkew is how much earlier a token may expire by the hub's clock.
 	clockSkew = 10 * time.Second
 	// expiredGrace is how long connections may continue after the credential of an agent has
 	// expired that cannot be asked to reconnect. It reconnects when it is cut.
 	expiredGrace = 30 * time.Second
-	// expiredLimit is the same for an agent that can be asked, and has another session by then.
-	expiredLimit = 24 * time.Hour
 )
 
 // review returns why the session has to end, or nil when ctx has ended.
 func (a *AgentServer) review(ctx context.Context, s *session, id Identity) error {
 	var expiring <-chan time.Time
 	if !id.Expires.IsZero() {
-		timer := time.NewTimer(time.Until(id.Expires) - renewBefore)
+		timer := time.NewTimer(time.Until(id.Expires) - tunnel.RenewBefore)
 		defer timer.Stop()
 		expiring = timer.C
 	}
@@ -60,7 +58,7 @@ func (a *AgentServer) expire(ctx context.Context, s *session, id Identity) error
 	s.retire()
 	last := id.Expires.Add(expiredGrace)
 	if s.agent.extended {
-		last = id.Expires.Add(expiredLimit)
+		last = id.Expires.Add(tunnel.ExpiredLimit)
 	}
 	ticker := time.NewTicker(a.options.ReviewPeriod)
 	defer ticker.Stop()
