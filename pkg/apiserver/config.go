@@ -70,8 +70,8 @@ type Config struct {
 	// MaxLongPerMember and MaxLongPerUser are the same limits for long-running requests, such as
 	// watches and exec, by default 5000 and 20000.
 	MaxLongPerMember, MaxLongPerUser int
-	// SlowReaders limits what is buffered for readers of replies that are behind, by default
-	// clustergateway.DefaultSlowReaders.
+	// SlowReaders limits what is buffered for readers of replies that are behind, by default to
+	// clustergateway.DefaultUnread in all.
 	SlowReaders clustergateway.SlowReaders
 	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
 	// default 20 s.

@@ -48,7 +48,7 @@ func BenchmarkProxy(b *testing.B) {
 // gateway has ended those above its limit. It includes callers and member, which run in this process.
 func stoppedReaders(b *testing.B) {
 	const readers, window = 1000, 256 << 10
-	ends := readers - int(clustergateway.DefaultSlowReaders.PerUser/window)
+	ends := readers - clustergateway.DefaultUnreadPerUser/window
 	ended := make(chan int64, readers)
 	m := newMember(b, endlessLog(ended))
 	g := newGateway(b, map[string]*member{"m1": m})

@@ -83,7 +83,7 @@ type Config struct {
 	// MaxLong and MaxLongPerUser are the same limits for long-running requests, by default
 	// DefaultMaxLong and DefaultMaxLongPerUser.
 	MaxLong, MaxLongPerUser int
-	// SlowReaders limits what is buffered for slow readers, by default DefaultSlowReaders.
+	// SlowReaders limits what is buffered for slow readers, by default to DefaultUnread in all.
 	SlowReaders SlowReaders
 	// ReviewPeriod is how often the authorization of a long-running request is checked again, by
 	// default DefaultReviewPeriod.

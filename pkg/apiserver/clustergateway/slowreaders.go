@@ -49,14 +49,18 @@ type SlowReaders struct {
 	PerMember, PerUser, Total int64
 }
 
-// DefaultSlowReaders are the limits that a gateway has by default.
-var DefaultSlowReaders = SlowReaders{PerMember: 128 << 20, PerUser: 128 << 20, Total: 256 << 20}
+// The limits that a gateway has by default.
+const (
+	DefaultUnreadPerMember = 128 << 20
+	DefaultUnreadPerUser   = 128 << 20
+	DefaultUnread          = 256 << 20
+)
 
 func (l SlowReaders) orDefault() SlowReaders {
 	return SlowReaders{
-		PerMember: cmp.Or(l.PerMember, DefaultSlowReaders.PerMember),
-		PerUser:   cmp.Or(l.PerUser, DefaultSlowReaders.PerUser),
-		Total:     cmp.Or(l.Total, DefaultSlowReaders.Total),
+		PerMember: cmp.Or(l.PerMember, DefaultUnreadPerMember),
+		PerUser:   cmp.Or(l.PerUser, DefaultUnreadPerUser),
+		Total:     cmp.Or(l.Total, DefaultUnread),
 	}
 }
 
