@@ -7,14 +7,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 // stepsPerRound is how many changes and faults there are between two checks.
@@ -30,18 +29,6 @@ type chaos struct {
 	// judged is the number of deletions that have been judged, counts their number by cause.
 	judged int
 	counts map[string]int
-}
-
-// setting reads a variable of the environment.
-func setting[T any](name string, otherwise T, parse func(string) (T, error)) T {
-	GinkgoHelper()
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	value, err := parse(text)
-	Expect(err).NotTo(HaveOccurred(), name)
-	return value
 }
 
 // round makes random changes, with a fault in one of three steps, and checks the members after it.
@@ -85,8 +72,8 @@ func (c *chaos) pause(ctx context.Context) {
 
 var _ = Describe("Random changes and faults", func() {
 	It("delete nothing from members without a cause", func(ctx SpecContext) {
-		seed := setting("FLEETGATE_SEED", 20261129, func(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) })
-		lasts := setting("FLEETGATE_CHAOS", 2*time.Minute, time.ParseDuration)
+		seed := expect.Seed(20261129)
+		lasts := expect.Setting("FLEETGATE_CHAOS", 2*time.Minute, time.ParseDuration)
 		By(fmt.Sprintf("seed %d", seed))
 		startFleet(ctx)
 		c := &chaos{model: newModel(ctx), ledger: openLedger(ctx), dice: rand.New(rand.NewPCG(seed, 1)), wrong: map[string]*env.Cluster{}, counts: map[string]int{}}

@@ -7,50 +7,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"k8s.io/client-go/rest"
-
 	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/faults"
-	"fleetgate.io/fleetgate/test/fleet"
 	"fleetgate.io/fleetgate/test/program"
 )
 
-// ways are the connections of gateway and agents to the hub.
-var ways []*faults.Proxy
-
-// throughFaults routes gateway and agents through connections on which the spec injects faults.
-func throughFaults(at *env.Cluster) ([]string, error) {
-	own, err := at.ConfigFor(fleet.GatewayUser)
-	if err != nil {
-		return nil, err
-	}
-	ways = nil
-	dir := GinkgoT().TempDir()
-	kubeconfig, ca := filepath.Join(dir, "gateway.kubeconfig"), filepath.Join(dir, "ca.pem")
-	for _, config := range []*rest.Config{own, rest.AnonymousClientConfig(at.Config())} {
-		way, err := faults.Start(config)
-		if err != nil {
-			return nil, err
-		}
-		DeferCleanup(way.Close)
-		ways = append(ways, way)
-	}
-	if err := ways[0].Kubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(ca, ways[1].CA, 0o600); err != nil {
-		return nil, err
-	}
-	return []string{"--kubeconfig=" + kubeconfig, "--hub-url=" + ways[1].URL, "--hub-ca-file=" + ca}, nil
-}
+// ways are the connections of gateway and agents to the hub, in which specs inject faults.
+var ways program.FaultyWays
 
 // The faults that last until they are ended.
 const (

@@ -58,7 +58,7 @@ var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 // startFleet starts a fleet for one spec. A second attempt of the spec gets another one.
 func startFleet(ctx context.Context) {
 	GinkgoHelper()
-	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, OCM: true, Patience: 5 * time.Minute, Way: throughFaults})
+	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, OCM: true, Patience: 5 * time.Minute, Way: ways.Start})
 	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme,
 		clusterv1.AddToScheme, clusterv1beta2.AddToScheme, ocmclusterv1beta1.AddToScheme, workv1alpha1.AddToScheme)
 	var err error

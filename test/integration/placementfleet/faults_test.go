@@ -5,8 +5,6 @@ package placementfleet
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -18,42 +16,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/env"
 	"fleetgate.io/fleetgate/test/faults"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/program"
 )
 
 // ways are the connections of gateway and agents to the hub, in which specs inject faults.
-var ways []*faults.Proxy
-
-// throughFaults routes gateway and agents through those connections.
-func throughFaults(at *env.Cluster) ([]string, error) {
-	own, err := at.ConfigFor(fleet.GatewayUser)
-	if err != nil {
-		return nil, err
-	}
-	dir := GinkgoT().TempDir()
-	kubeconfig, ca := filepath.Join(dir, "gateway.kubeconfig"), filepath.Join(dir, "ca.pem")
-	for _, config := range []*rest.Config{own, rest.AnonymousClientConfig(at.Config())} {
-		way, err := faults.Start(config)
-		if err != nil {
-			return nil, err
-		}
-		DeferCleanup(way.Close)
-		ways = append(ways, way)
-	}
-	if err := ways[0].Kubeconfig(kubeconfig); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(ca, ways[1].CA, 0o600); err != nil {
-		return nil, err
-	}
-	return []string{"--kubeconfig=" + kubeconfig, "--hub-url=" + ways[1].URL, "--hub-ca-file=" + ca}, nil
-}
+var ways program.FaultyWays
 
 // goesWrong injects a fault between hub and gateway and between hub and agents.
 func goesWrong(f faults.Faults) {

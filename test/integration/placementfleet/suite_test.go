@@ -47,7 +47,7 @@ var _ = artifacts.OnFailure(func() []*env.Cluster { return running.Clusters() })
 
 var _ = BeforeSuite(func(ctx SpecContext) {
 	// With FLEETGATE_OCM (make test-matrix) the same specs run with members as ManagedClusters too.
-	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2", "member-3"}, Audit: true, Patience: 5 * time.Minute, OCM: os.Getenv("FLEETGATE_OCM") != "", Way: throughFaults})
+	running = program.Fleet(ctx, fleet.Options{Members: []string{"member-1", "member-2", "member-3"}, Audit: true, Patience: 5 * time.Minute, OCM: os.Getenv("FLEETGATE_OCM") != "", Way: ways.Start})
 	var err error
 	kinds := runtime.NewSchemeBuilder(clientgoscheme.AddToScheme, placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme, registrationv1alpha1.AddToScheme)
 	hub, err = running.Hub.Client(kinds...)

@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/test/expect"
 )
 
 const (
@@ -35,13 +34,7 @@ const (
 var _ = Describe("Authors with random rights", func() {
 	// FLEETGATE_SEED repeats a failure of the longer spec.
 	It("write nothing on a member that they could not write on the hub", func(ctx SpecContext) {
-		seed := uint64(1)
-		if text := os.Getenv("FLEETGATE_SEED"); text != "" {
-			var err error
-			seed, err = strconv.ParseUint(text, 10, 64)
-			Expect(err).NotTo(HaveOccurred())
-		}
-		runAttempts(ctx, seed, attemptsPerRound)
+		runAttempts(ctx, expect.Seed(1), attemptsPerRound)
 	})
 
 	It("write nothing on a member that they could not write on the hub, with other seeds and for longer", Label("matrix"), func(ctx SpecContext) {
