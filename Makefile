@@ -137,7 +137,7 @@ $(BIN)/k9s: hack/k9s/go.mod hack/k9s/go.sum
 	@$(STEP) "Building k9s $(K9S_VERSION)" \
 		$(COMPILE) build -C hack/k9s -trimpath -ldflags '-s -w -X github.com/derailed/k9s/cmd.version=$(K9S_VERSION)' -o $(CURDIR)/$@ github.com/derailed/k9s
 
-$(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/env test/fleet -name '*.go' 2>/dev/null)
+$(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/support/env test/support/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(COMPILE) build -o $@ ./hack/fleet
 
 .PHONY: images
@@ -277,7 +277,7 @@ TEST := $(GO) test -vet=off
 # they compute.
 SUITES ?= 2
 # Which of them.
-INTEGRATION ?= ./test/env/... ./test/integration/...
+INTEGRATION ?= ./test/support/env/... ./test/integration/...
 ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 # A spec that hangs is named, after minutes and before go test ends the suite with all its goroutines and no name.
 PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m

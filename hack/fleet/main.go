@@ -17,8 +17,8 @@ import (
 	"slices"
 	"syscall"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 func main() {

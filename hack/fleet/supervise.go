@@ -13,7 +13,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // supervised is a folder with one running process and its supervisor.

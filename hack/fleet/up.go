@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 const (

@@ -39,7 +39,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/test/leak"
+	"fleetgate.io/fleetgate/test/support/leak"
 )
 
 var errNotConnected = errors.New("not connected")

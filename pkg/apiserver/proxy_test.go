@@ -36,7 +36,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 func oneMember(t *testing.T, options ...option) (*gateway, *member) {

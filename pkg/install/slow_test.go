@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // A gateway read its definitions four times, one after the other. On a hub with response times of half

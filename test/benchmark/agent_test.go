@@ -14,7 +14,7 @@ import (
 	"time"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // worksOfAgent is the number of Works of the measured agent.

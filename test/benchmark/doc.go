@@ -17,7 +17,7 @@
 //
 // Measurements that take minutes run once, with one line for all figures (together).
 //
-// Each group starts and stops its own fleet (package test/fleet: real processes on loopback).
+// Each group starts and stops its own fleet (package test/support/fleet: real processes on loopback).
 // Nothing here asserts a time: a benchmark fails only when an operation fails.
 //
 // The command bench chooses groups and prints the line that says on which machine.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // patience bounds every wait before the measurement.

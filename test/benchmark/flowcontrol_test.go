@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 const (

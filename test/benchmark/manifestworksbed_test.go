@@ -33,8 +33,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
 	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const manifestCluster = "cluster1"

@@ -36,8 +36,8 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	"fleetgate.io/fleetgate/pkg/placement"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const (

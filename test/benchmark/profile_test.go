@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const (

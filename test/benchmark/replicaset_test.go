@@ -21,7 +21,7 @@ import (
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 const (

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 const (

@@ -35,7 +35,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/agent/apply"
 	"fleetgate.io/fleetgate/pkg/work/engine"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const worksMember = "member-1"

@@ -27,9 +27,9 @@ import (
 // TestTheGatewaysRightsAreOfOneSource compares the chart's ClusterRole with the one that all other
 // tests use.
 func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
-	fleets := strings.Split(read(t, root+"/test/fleet/gateway-rbac.yaml"), "\n---\n")
+	fleets := strings.Split(read(t, root+"/test/support/fleet/gateway-rbac.yaml"), "\n---\n")
 	if len(fleets) != 6 {
-		t.Fatal("test/fleet/gateway-rbac.yaml is not three ClusterRoles with their bindings any more")
+		t.Fatal("test/support/fleet/gateway-rbac.yaml is not three ClusterRoles with their bindings any more")
 	}
 	rendered, err := render(t, "gateway", hubAccess, "--show-only=templates/rbac.yaml", "--set=rbac.nativePolicies=true")
 	if err != nil {
@@ -60,10 +60,10 @@ func TestTheGatewaysRightsAreOfOneSource(t *testing.T) {
 // TestTheRightsForKlusterletsAreOfOneSource does the same for the separate klusterlet rights, which
 // are rendered only on request.
 func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
-	source := strings.Split(read(t, root+"/test/fleet/klusterlets-rbac.yaml"), "\n---\n")
+	source := strings.Split(read(t, root+"/test/support/fleet/klusterlets-rbac.yaml"), "\n---\n")
 	_, rules, _ := strings.Cut(source[0], "\nrules:\n")
 	compare(t, chart("gateway")+"/files/klusterlets.yaml", strings.TrimSpace(rules)+"\n")
-	signer := read(t, root+"/test/fleet/klusterlets-signer-rbac.yaml")
+	signer := read(t, root+"/test/support/fleet/klusterlets-signer-rbac.yaml")
 	_, signs, _ := strings.Cut(strings.Split(signer, "\n---\n")[0], "\nrules:\n")
 	compare(t, chart("gateway")+"/files/klusterlets-signer.yaml", strings.TrimSpace(signs)+"\n")
 	for _, asked := range []bool{true, false} {
@@ -96,7 +96,7 @@ func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 // TestOnlyWhoHasAnAuthorityMaySign: the right to sign is rendered only with a CA.
 func TestOnlyWhoHasAnAuthorityMaySign(t *testing.T) {
 	var fleet rbacv1.ClusterRole
-	unmarshal(t, strings.Split(read(t, root+"/test/fleet/klusterlets-signer-rbac.yaml"), "\n---\n")[0], &fleet)
+	unmarshal(t, strings.Split(read(t, root+"/test/support/fleet/klusterlets-signer-rbac.yaml"), "\n---\n")[0], &fleet)
 	for name, tc := range map[string]struct {
 		set  string
 		want []rbacv1.PolicyRule

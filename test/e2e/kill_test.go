@@ -12,7 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // Each process is killed at a moment that the seed of the run decides (-ginkgo.seed repeats it),

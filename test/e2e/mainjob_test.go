@@ -19,7 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 var _ = Describe("make up", Ordered, func() {

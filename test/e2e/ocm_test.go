@@ -31,8 +31,8 @@ import (
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/forwardproxy"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/forwardproxy"
 )
 
 // klusterlet stands in for a klusterlet: it does with kubectl and its own credentials what the

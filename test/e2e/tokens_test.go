@@ -27,9 +27,9 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
-	"fleetgate.io/fleetgate/test/leak"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
+	"fleetgate.io/fleetgate/test/support/leak"
 )
 
 // bodies is the verbosity at which client-go would log whole bodies.

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/pkg/tunnel"
-	"fleetgate.io/fleetgate/test/forwardproxy"
+	"fleetgate.io/fleetgate/test/support/forwardproxy"
 )
 
 func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fleetgate.io/fleetgate/test/golden"
+	"fleetgate.io/fleetgate/test/support/golden"
 )
 
 func TestHelp_MatchesGolden(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // discoveryOf is a member's discovery with these groups.

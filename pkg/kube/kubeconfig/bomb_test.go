@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // A user who may write the Secret that a Cluster names for its import chooses what is parsed.

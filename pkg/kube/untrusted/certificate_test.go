@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 func TestCertificates_RefusesExpensiveKey(t *testing.T) {

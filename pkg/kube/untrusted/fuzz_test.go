@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 func TestToJSON_StaysWithinMemoryLimit(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // hostileQuantities would make an unlimited parser compute for minutes.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // The gateway itself decodes values, before the rendering process starts.

@@ -16,7 +16,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/test/golden"
+	"fleetgate.io/fleetgate/test/support/golden"
 )
 
 // The input and output are bindings, so that the implementation between them can change.

@@ -20,7 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/failover"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
-	"fleetgate.io/fleetgate/test/golden"
+	"fleetgate.io/fleetgate/test/support/golden"
 )
 
 // The input and output are objects, so that the implementation between them can change.

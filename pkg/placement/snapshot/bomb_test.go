@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // Authors of ConfigMaps in a placed namespace write envelopes, if ConfigMap envelopes are enabled.

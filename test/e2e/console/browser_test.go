@@ -26,7 +26,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"fleetgate.io/fleetgate/test/artifacts"
+	"fleetgate.io/fleetgate/test/support/artifacts"
 )
 
 // The size of the window, in pixels.

@@ -18,8 +18,8 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"fleetgate.io/fleetgate/test/onehub"
-	"fleetgate.io/fleetgate/test/stored"
+	"fleetgate.io/fleetgate/test/support/onehub"
+	"fleetgate.io/fleetgate/test/support/stored"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // act does one random thing that a user may do.

@@ -34,8 +34,8 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/install"
-	"fleetgate.io/fleetgate/test/chartpack"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/chartpack"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 const (

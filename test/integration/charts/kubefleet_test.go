@@ -19,7 +19,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // kubefleet is a hub and a member as KubeFleet's agents leave them when they are stopped.

@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // patience is how long a slow machine may take to start a gateway, or Helm to see it.

@@ -21,9 +21,9 @@ import (
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/paths"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // lines returns the words of each line of a table.

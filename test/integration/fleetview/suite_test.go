@@ -26,13 +26,13 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/test/artifacts"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/fleet"
-	"fleetgate.io/fleetgate/test/kubelet"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/artifacts"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/fleet"
+	"fleetgate.io/fleetgate/test/support/kubelet"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 const (

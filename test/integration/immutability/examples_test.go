@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 var _ = Describe("An example policy", func() {

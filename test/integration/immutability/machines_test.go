@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 const machineSpec = "{vmSize: s, osDisk: {osType: Linux, diskSizeGB: 30}, image: {id: /i}, dataDisks: [{nameSuffix: a, diskSizeGB: 4, lun: 0}]}"

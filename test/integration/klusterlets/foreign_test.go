@@ -19,8 +19,8 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/managednamespace"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 var _ = Describe("A member whose agent has a foreign identity", Ordered, func() {

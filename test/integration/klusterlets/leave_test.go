@@ -20,8 +20,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // ordered creates a ManifestWork that its agent has started.

@@ -39,11 +39,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
-	"fleetgate.io/fleetgate/test/artifacts"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/onehub"
+	"fleetgate.io/fleetgate/test/support/artifacts"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/onehub"
 )
 
 const (

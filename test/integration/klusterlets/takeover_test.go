@@ -30,11 +30,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/program"
-	"fleetgate.io/fleetgate/test/transcript"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/program"
+	"fleetgate.io/fleetgate/test/support/transcript"
 )
 
 // takenHub is a hub that Open Cluster Management runs.
@@ -188,7 +188,7 @@ func newTakenHub(ctx context.Context) *takenHub {
 var _ = Describe("A hub that Open Cluster Management ran", func() {
 	It("is rejected while OCM runs or without --adopt, and then adopted without writing its objects", func(ctx SpecContext) {
 		h := newTakenHub(ctx)
-		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
+		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "support", "fleet", "klusterlets-rbac.yaml"))
 		Expect(err).NotTo(HaveOccurred(), out)
 		running := lease("open-cluster-management-hub", "registration-controller-lock", 3600)
 		expect.Created(ctx, h.client, running)
@@ -260,7 +260,7 @@ var _ = Describe("A hub that Open Cluster Management ran", func() {
 
 	DescribeTable("is adopted in parts, beside its other running parts", func(ctx SpecContext, part, running, taken, left string) {
 		h := newTakenHub(ctx)
-		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "klusterlets-rbac.yaml"))
+		out, err := program.Kubectl(ctx, h.Cluster, "", "apply", "--filename", filepath.Join("..", "..", "support", "fleet", "klusterlets-rbac.yaml"))
 		Expect(err).NotTo(HaveOccurred(), out)
 		expect.Created(ctx, h.client, lease("open-cluster-management-hub", running, 3600))
 		held := func() map[string]string {

@@ -28,8 +28,8 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/hubcertificate"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // newMember creates a joined member, like the fleet's controllers and its agent. It is approved or

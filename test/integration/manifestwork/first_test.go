@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // firstWork is the ManifestWork of OCM's first scenario.

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 var _ = Describe("Condition rules", func() {

@@ -16,8 +16,8 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // foreignConfigMap creates a ConfigMap as another client.

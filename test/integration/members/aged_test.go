@@ -7,8 +7,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"fleetgate.io/fleetgate/test/fleet"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/fleet"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 var _ = Describe("An agent that is three minor versions older than its gateway", Label("matrix"), func() {

@@ -17,10 +17,10 @@ import (
 	. "github.com/onsi/gomega"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/test/artifacts"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/artifacts"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 const (

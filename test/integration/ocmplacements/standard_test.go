@@ -30,10 +30,10 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/dispatch"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/onehub"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/onehub"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 const fleetSystem = "fleet-system"

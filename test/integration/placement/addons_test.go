@@ -23,7 +23,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
-	"fleetgate.io/fleetgate/test/chartpack"
+	"fleetgate.io/fleetgate/test/support/chartpack"
 )
 
 const podCIDRs = "infrastructure.fleetgate.io/pod-cidrs"

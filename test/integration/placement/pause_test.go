@@ -20,7 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
-	"fleetgate.io/fleetgate/test/mutation"
+	"fleetgate.io/fleetgate/test/support/mutation"
 )
 
 // warnings stores the warnings of an API server.

@@ -25,7 +25,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/faults"
+	"fleetgate.io/fleetgate/test/support/faults"
 )
 
 // storm applies random actions to placements, members, gateway and agents, and knows the expected

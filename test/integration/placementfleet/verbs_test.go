@@ -19,7 +19,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // shop creates a namespace with settings of a colour.

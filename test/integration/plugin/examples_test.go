@@ -28,9 +28,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	plugincommand "fleetgate.io/fleetgate/cmd/kubectl-fleetgate/app"
-	"fleetgate.io/fleetgate/test/fleet"
-	"fleetgate.io/fleetgate/test/kubelet"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/fleet"
+	"fleetgate.io/fleetgate/test/support/kubelet"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 // elsewhere lists the examples that need more than a fleet, by their beginning, with the specs that

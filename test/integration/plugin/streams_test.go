@@ -15,7 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"fleetgate.io/fleetgate/test/kubelet"
+	"fleetgate.io/fleetgate/test/support/kubelet"
 )
 
 // figures are the metrics of the node and the Pod. Custom resources stand in for a metrics server.

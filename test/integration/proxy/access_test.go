@@ -20,9 +20,9 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/transcript"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/transcript"
 )
 
 // homeOf creates a home directory with a kubeconfig of the hub in the default place.

@@ -40,9 +40,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/impersonation"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/pkg/tunnel"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 const (

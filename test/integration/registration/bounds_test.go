@@ -37,7 +37,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/hubevents"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // eventsMade counts the events, because each has its own name.

@@ -25,7 +25,7 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // attempts are requests with real credentials; each must be forbidden.

@@ -23,7 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // memberKubeconfig is the kubeconfig of the member's administrator.

@@ -32,9 +32,9 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/forwardproxy"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/forwardproxy"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 // makeTokenWith creates a token with annotations, like its administrator.

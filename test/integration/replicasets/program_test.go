@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 // names returns the names of a set's ManifestWorks.

@@ -31,9 +31,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 	"fleetgate.io/fleetgate/pkg/work/hub/ttl"
-	"fleetgate.io/fleetgate/test/artifacts"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/onehub"
+	"fleetgate.io/fleetgate/test/support/artifacts"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/onehub"
 )
 
 var (

@@ -38,8 +38,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/expiry"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/mirror"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 const argoNamespace = "argocd"

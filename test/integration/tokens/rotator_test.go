@@ -28,8 +28,8 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/credentials"
-	"fleetgate.io/fleetgate/test/expect"
-	"fleetgate.io/fleetgate/test/leak"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/leak"
 )
 
 var _ = Describe("A ManagedServiceAccount", func() {

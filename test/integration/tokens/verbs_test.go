@@ -31,7 +31,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 func askFor(ctx context.Context, name string, validity time.Duration) *authenticationv1beta1.ManagedServiceAccount {

@@ -34,7 +34,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/tunnel"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 	"fleetgate.io/fleetgate/pkg/tunnel/tunneltest"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // kube-apiserver reaches aggregated API servers through the gateway's frontend listener: HTTP

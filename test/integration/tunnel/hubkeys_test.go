@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 var _ = Describe("The key with which the hub signs tokens", func() {

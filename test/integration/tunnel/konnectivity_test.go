@@ -36,8 +36,8 @@ import (
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/tunnel"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // frontendAudience is the audience of frontends' tokens, as in docs/reference/operations.md.

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientrest "k8s.io/client-go/rest"
 
-	"fleetgate.io/fleetgate/test/faults"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/faults"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // patient is how often a user retries, each time a tenth of a second later than the last. In all it

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 var _ = Describe("Health expressions", func() {

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // Whatever sequence of manifests a Work had: each field of the last manifest has on the member the

@@ -17,8 +17,8 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/build"
-	"fleetgate.io/fleetgate/test/expect"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 var _ = Describe("A Work of a user who can only create Works", func() {

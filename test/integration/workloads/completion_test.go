@@ -22,7 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 // manifestCondition is a condition of one object in the status of a Work to member-1, as

@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/program"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/program"
 )
 
 var _ = Describe("Deletion on members", func() {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 func TestParseBootstrap_RejectsYAMLAliasBombs(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/test/bomb"
+	"fleetgate.io/fleetgate/test/support/bomb"
 )
 
 // A user who can write Secrets in a registration namespace can create the Secret with an import's

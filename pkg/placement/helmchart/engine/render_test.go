@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
-	"fleetgate.io/fleetgate/test/chartpack"
+	"fleetgate.io/fleetgate/test/support/chartpack"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // newReconciler returns a Reconciler with an in-memory hub that issues tokens.

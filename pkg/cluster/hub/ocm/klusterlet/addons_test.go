@@ -19,7 +19,7 @@ import (
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // addOnThat is an add-on of cluster edge, with a condition Available if it has a status.

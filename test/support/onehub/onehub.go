@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // Run runs the specs of a package under that title; name is its label beside "integration".

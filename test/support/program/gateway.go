@@ -18,7 +18,7 @@ import (
 	"github.com/onsi/gomega"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // gatewayUser is whom gateway-rbac.yaml gives rights.
@@ -68,7 +68,7 @@ func alive(port int) func(context.Context) error {
 // prepare makes the process of a gateway, which is ready by what is asked of its port for probes.
 func prepare(ctx context.Context, at *env.Cluster, ready func(port int) func(context.Context) error, args ...string) *env.Process {
 	ginkgo.GinkgoHelper()
-	out, err := Kubectl(ctx, at, "", "apply", "--filename", filepath.Join("..", "..", "fleet", "gateway-rbac.yaml"))
+	out, err := Kubectl(ctx, at, "", "apply", "--filename", filepath.Join("..", "..", "support", "fleet", "gateway-rbac.yaml"))
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), out)
 	kubeconfig, err := at.Kubeconfig(gatewayUser)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())

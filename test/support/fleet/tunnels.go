@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // Which way the members' tunnels go.

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"fleetgate.io/fleetgate/test/build"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // Client reaches a cluster, without a cache.

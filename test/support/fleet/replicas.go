@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // Replicas of the gateway have addresses of their own on loopback, 127.0.0.1 and so

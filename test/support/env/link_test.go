@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // echoServer answers every byte with itself.

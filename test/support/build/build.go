@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package build makes the objects that suites write again and again. It makes values, and
-// asks no cluster: what is done with them is in test/expect. Add to a builder rather than
+// asks no cluster: what is done with them is in test/support/expect. Add to a builder rather than
 // writing an object out.
 package build
 

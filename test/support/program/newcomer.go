@@ -16,8 +16,8 @@ import (
 	"github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // Newcomer is a cluster that joins a fleet by what is installed on it.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // childEnv makes the test binary run the test that panics.

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"fleetgate.io/fleetgate/test/env"
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // Five ports of the gateway, two of each agent.

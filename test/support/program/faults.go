@@ -10,9 +10,9 @@ import (
 	"github.com/onsi/ginkgo/v2"
 	"k8s.io/client-go/rest"
 
-	"fleetgate.io/fleetgate/test/env"
-	"fleetgate.io/fleetgate/test/faults"
-	"fleetgate.io/fleetgate/test/fleet"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/faults"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 // FaultyWays are the connections of gateway and agents to the hub, in which specs inject faults.
