@@ -110,7 +110,7 @@ func clientFor(config *rest.Config) client.Client {
 // applyGatewayRole grants the gateway exactly the rights of an installation.
 func applyGatewayRole(ctx context.Context) {
 	GinkgoHelper()
-	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	manifest, err := os.ReadFile("../../support/fleet/gateway-rbac.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {

@@ -154,7 +154,7 @@ func userWith(ctx context.Context, name string, rules ...rbacv1.PolicyRule) clie
 
 func applyGatewayRole(ctx context.Context) {
 	GinkgoHelper()
-	manifest, err := os.ReadFile("../../fleet/gateway-rbac.yaml")
+	manifest, err := os.ReadFile("../../support/fleet/gateway-rbac.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	for _, object := range decode(manifest) {
 		expect.Created(ctx, masters, object)

@@ -90,7 +90,7 @@ func kinds() *runtime.Scheme {
 func giveTheGatewayItsRights(ctx context.Context) {
 	GinkgoHelper()
 	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml", "klusterlets-signer-rbac.yaml"} {
-		manifest, err := os.ReadFile("../../fleet/" + file)
+		manifest, err := os.ReadFile("../../support/fleet/" + file)
 		Expect(err).NotTo(HaveOccurred())
 		for document := range strings.SplitSeq(string(manifest), "\n---\n") {
 			object := &unstructured.Unstructured{}

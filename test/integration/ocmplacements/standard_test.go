@@ -49,7 +49,7 @@ func serveStandard(ctx context.Context) {
 	definitions, err := crds.ForHub(clusterv1beta1.GroupVersion.Group, placementv1beta1.GroupName, multiclusterv1alpha1.GroupName)
 	onehub.Serve(hub, definitions, err)
 	Expect(client.IgnoreAlreadyExists(hubClient.Create(ctx, build.Namespace(fleetSystem)))).To(Succeed())
-	out, err := program.Kubectl(ctx, hub, "", "apply", "--filename", "../../fleet/gateway-rbac.yaml")
+	out, err := program.Kubectl(ctx, hub, "", "apply", "--filename", "../../support/fleet/gateway-rbac.yaml")
 	Expect(err).NotTo(HaveOccurred(), out)
 }
 

@@ -112,7 +112,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 // applyRole gives the gateway the rights in a file of the installation.
 func applyRole(ctx context.Context, file string) {
 	GinkgoHelper()
-	manifest, err := os.ReadFile("../../fleet/" + file)
+	manifest, err := os.ReadFile("../../support/fleet/" + file)
 	Expect(err).NotTo(HaveOccurred())
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 	for {
