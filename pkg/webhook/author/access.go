@@ -92,3 +92,8 @@ func (q Question) String() string {
 	}
 	return strings.Join(verbs, " or ") + " " + q.Any[0].object()
 }
+
+// sameObject is true if another question is about the same object at the same field.
+func (q Question) sameObject(other Question) bool {
+	return q.Path.String() == other.Path.String() && q.Any[0].object() == other.Any[0].object()
+}

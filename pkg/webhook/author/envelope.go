@@ -9,19 +9,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// OfEnveloped returns the questions for an object in an envelope at a path. The gateway will create
-// the object on members, so its author must have permission to create it. The resource is that of
-// its kind, nil if the hub does not serve it. The scope of the questions follows from the kind:
-// agents ignore metadata.namespace of a cluster-scoped kind, so it must not narrow the check.
+// OfEnveloped returns the questions for an object in an envelope at a path. Agents create the object
+// on members, or overwrite the one that is there, so its author must have permission to create and
+// to update it. The resource is that of its kind, nil if the hub does not serve it. The scope of the
+// questions follows from the kind: agents ignore metadata.namespace of a cluster-scoped kind, so it
+// must not narrow the check.
 func OfEnveloped(path *field.Path, object *unstructured.Unstructured, resource *Resource) []Question {
 	create := Access{Verb: "create", Group: object.GroupVersionKind().Group, Resource: anything, Namespace: writtenIn(object.GetNamespace(), resource)}
 	if resource == nil {
-		// A user who may create a whole group in all namespaces may also deliver a kind of it that
+		// A user who may write a whole group in all namespaces may also deliver a kind of it that
 		// the hub does not serve.
-		return []Question{needs(path, create)}
+		return toWrite(path, create)
 	}
 	create.Resource, create.Name = resource.Name, object.GetName()
-	questions := []Question{needs(path, create)}
+	questions := toWrite(path, create)
 	if create.Group != rbacv1.GroupName {
 		return questions
 	}
@@ -41,4 +42,11 @@ func OfEnveloped(path *field.Path, object *unstructured.Unstructured, resource *
 		return append(questions, needs(path.Child("roleRef"), bind))
 	}
 	return questions
+}
+
+// toWrite is the questions for an object that may exist on a member.
+func toWrite(path *field.Path, create Access) []Question {
+	update := create
+	update.Verb = "update"
+	return []Question{needs(path, create), needs(path, update)}
 }

@@ -6,6 +6,7 @@ package author
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -134,11 +135,29 @@ func (a *Asker) Refused(ctx context.Context, what string, questions []Question) 
 	if err != nil {
 		return nil, err
 	}
-	var all field.ErrorList
+	var refused []Question
 	for i, question := range questions {
 		if !may[i] {
-			all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q cannot %s on the hub, and %s is no way around that", a.user.Username, question, what)))
+			refused = append(refused, question)
 		}
 	}
+	var all field.ErrorList
+	for _, question := range merged(refused) {
+		all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q cannot %s on the hub, and %s is no way around that", a.user.Username, question, what)))
+	}
 	return all, nil
+}
+
+// merged combines adjacent questions about one object, so that a refusal lists its verbs once.
+func merged(questions []Question) []Question {
+	var all []Question
+	for _, question := range questions {
+		if len(all) > 0 && all[len(all)-1].sameObject(question) {
+			last := &all[len(all)-1]
+			last.Any = append(slices.Clone(last.Any), question.Any...)
+			continue
+		}
+		all = append(all, question)
+	}
+	return all
 }

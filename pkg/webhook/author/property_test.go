@@ -135,9 +135,9 @@ func TestProperty_NothingIsOverriddenWithoutPermission(t *testing.T) {
 	}
 }
 
-// mayMake is true if a user could have created this object, of a binding with this ClusterRole.
+// mayMake is true if a user could have created or overwritten this object, a binding with this ClusterRole.
 func (r rbac) mayMake(t thing, role string) bool {
-	if !r.may("create", t.resource(), t.namespace, t.name) {
+	if !r.may("create", t.resource(), t.namespace, t.name) || !r.may("update", t.resource(), t.namespace, t.name) {
 		return false
 	}
 	switch t.kind.Kind {

@@ -43,11 +43,11 @@ func TestValidateEnvelope(t *testing.T) {
 	}{
 		"what is in a namespace": {
 			namespace: "shop", objects: []string{`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`},
-			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`},
+			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`, `data[a]: update configmaps "x" in namespace "shop"`},
 		},
 		"a role needs escalate": {
 			namespace: "shop", objects: []string{`{` + rbac + `"kind":"Role","metadata":{"name":"x","namespace":"shop"}}`},
-			needed: []string{`data[a]: create roles.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a]: escalate roles.rbac.authorization.k8s.io "x" in namespace "shop"`},
+			needed: []string{`data[a]: create roles.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a]: update roles.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a]: escalate roles.rbac.authorization.k8s.io "x" in namespace "shop"`},
 		},
 		"a binding needs bind on the role that it names": {
 			namespace: "shop", objects: []string{
@@ -55,8 +55,8 @@ func TestValidateEnvelope(t *testing.T) {
 				`{` + rbac + `"kind":"RoleBinding","metadata":{"name":"y","namespace":"shop"},"roleRef":{"kind":"Role","name":"view"}}`,
 			},
 			needed: []string{
-				`data[a]: create rolebindings.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a].roleRef: bind clusterroles.rbac.authorization.k8s.io "admin" in namespace "shop"`,
-				`data[b]: create rolebindings.rbac.authorization.k8s.io "y" in namespace "shop"`, `data[b].roleRef: bind roles.rbac.authorization.k8s.io "view" in namespace "shop"`,
+				`data[a]: create rolebindings.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a]: update rolebindings.rbac.authorization.k8s.io "x" in namespace "shop"`, `data[a].roleRef: bind clusterroles.rbac.authorization.k8s.io "admin" in namespace "shop"`,
+				`data[b]: create rolebindings.rbac.authorization.k8s.io "y" in namespace "shop"`, `data[b]: update rolebindings.rbac.authorization.k8s.io "y" in namespace "shop"`, `data[b].roleRef: bind roles.rbac.authorization.k8s.io "view" in namespace "shop"`,
 			},
 		},
 		"cluster-wide ones too": {
@@ -65,17 +65,17 @@ func TestValidateEnvelope(t *testing.T) {
 				`{` + rbac + `"kind":"ClusterRoleBinding","metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":"cluster-admin"}}`,
 			},
 			needed: []string{
-				`data[a]: create clusterroles.rbac.authorization.k8s.io "x"`, `data[a]: escalate clusterroles.rbac.authorization.k8s.io "x"`,
-				`data[b]: create clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[b].roleRef: bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`,
+				`data[a]: create clusterroles.rbac.authorization.k8s.io "x"`, `data[a]: update clusterroles.rbac.authorization.k8s.io "x"`, `data[a]: escalate clusterroles.rbac.authorization.k8s.io "x"`,
+				`data[b]: create clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[b]: update clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[b].roleRef: bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`,
 			},
 		},
 		"a binding to a name that is none needs all": {
 			objects: []string{`{` + rbac + `"kind":"ClusterRoleBinding","metadata":{"name":"x"},"roleRef":{"kind":"ClusterRole","name":7}}`},
-			needed:  []string{`data[a]: create clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[a].roleRef: bind clusterroles.rbac.authorization.k8s.io`},
+			needed:  []string{`data[a]: create clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[a]: update clusterrolebindings.rbac.authorization.k8s.io "x"`, `data[a].roleRef: bind clusterroles.rbac.authorization.k8s.io`},
 		},
 		"a kind that the hub does not serve": {
 			objects: []string{`{"apiVersion":"example.org/v1","kind":"Widget","metadata":{"name":"x"}}`},
-			needed:  []string{`data[a]: create *.example.org`},
+			needed:  []string{`data[a]: create *.example.org`, `data[a]: update *.example.org`},
 		},
 		"what the fleet keeps for itself on members": {
 			objects: []string{`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"open-cluster-management-managed-serviceaccount"}}`},
@@ -97,8 +97,8 @@ func TestValidateEnvelope(t *testing.T) {
 				`data[b].metadata.namespace: holds objects of its own namespace, "shop"`,
 				`data[c]: is cluster-scoped on the hub`,
 			},
-			// What does not fit is asked about all the same.
-			needed: []string{`data[a]: create configmaps "x"`, `data[b]: create configmaps "x" in namespace "other"`},
+			// The rights to what does not fit are checked too.
+			needed: []string{`data[a]: create configmaps "x"`, `data[a]: update configmaps "x"`, `data[b]: create configmaps "x" in namespace "other"`, `data[b]: update configmaps "x" in namespace "other"`},
 		},
 		"namespaced objects where there is no namespace": {
 			objects: []string{
@@ -106,7 +106,7 @@ func TestValidateEnvelope(t *testing.T) {
 				`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`,
 			},
 			want:   []string{"data[a].metadata.namespace: a ClusterResourceEnvelope holds cluster-scoped objects", "data[b]: is namespaced on the hub"},
-			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`},
+			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`, `data[a]: update configmaps "x" in namespace "shop"`},
 		},
 		"what is no object": {
 			objects: []string{`{"kind":"ConfigMap"}`, `7`, ``, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"Namespace","metadata":{}}`},
@@ -115,10 +115,10 @@ func TestValidateEnvelope(t *testing.T) {
 				"data[e].metadata.name: has a name of its own",
 			},
 		},
-		"an object whose name is to be made for it": {
+		"an object with generateName": {
 			objects: []string{`{` + rbac + `"kind":"ClusterRole","metadata":{"generateName":"x-"}}`},
 			want:    []string{"data[a].metadata.name: has a name of its own"},
-			needed:  []string{`data[a]: create clusterroles.rbac.authorization.k8s.io`, `data[a]: escalate clusterroles.rbac.authorization.k8s.io`},
+			needed:  []string{`data[a]: create clusterroles.rbac.authorization.k8s.io`, `data[a]: update clusterroles.rbac.authorization.k8s.io`, `data[a]: escalate clusterroles.rbac.authorization.k8s.io`},
 		},
 	}
 	for name, tt := range tests {

@@ -135,8 +135,8 @@ var _ = Describe("With every write operation and API version", func() {
 	It("an envelope is rejected when its author cannot create an object in it", func(ctx SpecContext) {
 		held := envelope(enveloped("v1", "Secret", author.namespace, "x", nil))
 		held.Namespace = author.namespace
-		Expect(author.Create(ctx, written(held, "v1beta1", "posted"))).To(beInvalid("data[a]", `cannot create secrets "x"`))
-		Expect(applied(ctx, author, written(held, "v1beta1", "applied"))).To(beInvalid("data[a]", `cannot create secrets "x"`))
+		Expect(author.Create(ctx, written(held, "v1beta1", "posted"))).To(beInvalid("data[a]", `cannot create or update secrets "x"`))
+		Expect(applied(ctx, author, written(held, "v1beta1", "applied"))).To(beInvalid("data[a]", `cannot create or update secrets "x"`))
 	})
 
 	It("only the gateway creates what members apply", func(ctx SpecContext) {

@@ -76,16 +76,19 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		may(ctx, placementv1beta1.GroupName, "*", "create", "update")
 		Eventually(func() error {
 			return author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "default", "x", nil)), client.DryRunAll)
-		}).Should(beInvalid("data[a]", "cannot create configmaps"))
+		}).Should(beInvalid("data[a]", "cannot create or update configmaps"))
 	})
 
-	It("can contain what its author can create in its namespace", func(ctx SpecContext) {
+	It("can contain what its author can create and update in its namespace", func(ctx SpecContext) {
 		written := envelope(enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Secret", "default", "y", nil))
 		Expect(author.Create(ctx, written)).To(beInvalid(
-			"data[a]", `cannot create configmaps "x" in namespace "default"`, "data[b]", `cannot create secrets "y" in namespace "default"`))
+			"data[a]", `cannot create or update configmaps "x" in namespace "default"`, "data[b]", `cannot create or update secrets "y" in namespace "default"`))
 		may(ctx, "", "configmaps", "create")
-		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[b]", `cannot create secrets "y"`))
-		may(ctx, "", "secrets", "create")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
+			"data[a]", `cannot update configmaps "x"`, "data[b]", `cannot create or update secrets "y"`), "agents overwrite a ConfigMap that a member has")
+		may(ctx, "", "configmaps", "update")
+		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[b]", `cannot create or update secrets "y"`))
+		may(ctx, "", "secrets", "create", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
@@ -94,8 +97,8 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 			enveloped(rbac, "ClusterRole", "", "all", map[string]any{"rules": []any{map[string]any{"apiGroups": []any{"*"}, "resources": []any{"*"}, "verbs": []any{"*"}}}}),
 			enveloped(rbac, "ClusterRoleBinding", "", "mine", map[string]any{"roleRef": map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}}),
 		)
-		may(ctx, rbacv1.GroupName, "clusterroles", "create")
-		may(ctx, rbacv1.GroupName, "clusterrolebindings", "create")
+		may(ctx, rbacv1.GroupName, "clusterroles", "create", "update")
+		may(ctx, rbacv1.GroupName, "clusterrolebindings", "create", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid(
 			"data[a]", `cannot escalate clusterroles.rbac.authorization.k8s.io "all"`,
 			"data[b].roleRef", `cannot bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`))
@@ -103,15 +106,15 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
-	It("can contain kinds unknown to the hub when its author can create the whole group", func(ctx SpecContext) {
+	It("can contain kinds unknown to the hub when its author can write the whole group", func(ctx SpecContext) {
 		written := clusterEnvelope(enveloped("example.org/v1", "Widget", "", "x", nil))
-		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "cannot create *.example.org"))
-		may(ctx, "example.org", "*", "create")
+		Expect(author.Create(ctx, written)).To(beInvalid("data[a]", "cannot create or update *.example.org"))
+		may(ctx, "example.org", "*", "create", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 	})
 
 	It("is checked for a known kind in a version that the hub does not serve", func(ctx SpecContext) {
-		may(ctx, rbacv1.GroupName, "*", "create")
+		may(ctx, rbacv1.GroupName, "*", "create", "update")
 		Eventually(func() error {
 			return author.Create(ctx, clusterEnvelope(enveloped("rbac.authorization.k8s.io/v1beta1", "ClusterRole", "", "x", nil)))
 		}).Should(beInvalid("data[a]", "cannot escalate"))
@@ -123,11 +126,11 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) { e.Labels = map[string]string{"team": "a"} })).To(Succeed())
 		Expect(change(ctx, author, written, func(e *placementv1beta1.ResourceEnvelope) {
 			e.Data = entries(enveloped("v1", "ConfigMap", "default", "x", map[string]any{"data": map[string]any{"a": "b"}}))
-		})).To(beInvalid("data[a]", "cannot create configmaps"))
+		})).To(beInvalid("data[a]", "cannot create or update configmaps"))
 	})
 
 	It("cannot contain objects that are reserved for the fleet on members", func(ctx SpecContext) {
-		may(ctx, "", "*", "create")
+		may(ctx, "", "*", "create", "update")
 		const accounts = "open-cluster-management-managed-serviceaccount"
 		written := envelope(enveloped("v1", "Secret", "default", "t", map[string]any{
 			"type": "kubernetes.io/service-account-token", "metadata": map[string]any{
@@ -145,7 +148,7 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 	DescribeTable("is accepted with a warning, as KubeFleet accepts it, when an object cannot be placed, and rejected with the same text when the hub is strict", Serial,
 		func(ctx SpecContext, written client.Object, field, text string) {
 			for _, right := range []string{"configmaps", "namespaces"} {
-				may(ctx, "", right, "create")
+				may(ctx, "", right, "create", "update")
 			}
 			warned := &warnings{}
 			config, err := hub.ConfigFor(name)
@@ -175,8 +178,8 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 	)
 
 	It("is rejected when its author cannot create an object, also one that only causes a warning", func(ctx SpecContext) {
-		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `cannot create configmaps "x" in namespace "other"`))
-		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `cannot create namespaces "x"`))
+		Expect(author.Create(ctx, envelope(enveloped("v1", "ConfigMap", "other", "x", nil)))).To(beInvalid("data[a]", `cannot create or update configmaps "x" in namespace "other"`))
+		Expect(author.Create(ctx, envelope(enveloped("v1", "Namespace", "", "x", nil)))).To(beInvalid("data[a]", `cannot create or update namespaces "x"`))
 	})
 
 	It("is rejected with all entries that are no object or have the wrong scope", func(ctx SpecContext) {

@@ -55,7 +55,7 @@ var _ = Describe("A gateway with placement.authorizeAuthors: false", Serial, fun
 		Eventually(overriding).Should(Succeed())
 		inside := envelope(enveloped("v1", "ConfigMap", author.namespace, "x", nil))
 		inside.SetNamespace(author.namespace)
-		Expect(author.Create(ctx, inside, client.DryRunAll)).To(beInvalid("data[a]", "cannot create configmaps"))
+		Expect(author.Create(ctx, inside, client.DryRunAll)).To(beInvalid("data[a]", "cannot create or update configmaps"))
 		page := &bytes.Buffer{}
 		reporter := diagnose.Reporter{Hub: masters, Namespace: clusterv1beta1.SystemNamespace, Clock: clock.RealClock{}}
 		Expect(reporter.Write(ctx, page)).To(Succeed())

@@ -202,16 +202,20 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		err := author.Create(ctx, setOf("authors", workOf("", settings)))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(And(ContainSubstring("spec.manifestWorkTemplate.workload.manifests[0]"),
-			ContainSubstring(`user "author" cannot create configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
+			ContainSubstring(`user "author" cannot create or update configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
 
-		By("an author with the right to create ConfigMaps only")
-		maker := as(ctx, bare, admin, "maker", sets, may("", "configmaps", "create"), may(rbacv1.GroupName, "clusterrolebindings", "create"))
+		By("an author who could not overwrite a ConfigMap that a cluster has")
+		creator := as(ctx, bare, admin, "creator", sets, may("", "configmaps", "create"))
+		Expect(creator.Create(ctx, setOf("creators", workOf("", settings)))).To(MatchError(ContainSubstring(`cannot update configmaps "settings"`)))
+
+		By("an author with the rights to write ConfigMaps only")
+		maker := as(ctx, bare, admin, "maker", sets, may("", "configmaps", "create", "update"), may(rbacv1.GroupName, "clusterrolebindings", "create", "update"))
 		Expect(maker.Create(ctx, setOf("makers", workOf("", settings)))).To(Succeed())
 		err = maker.Create(ctx, setOf("escalating", workOf("", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x"},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`)))
 		Expect(err).To(MatchError(ContainSubstring(`cannot bind clusterroles.rbac.authorization.k8s.io "cluster-admin"`)))
 		err = maker.Create(ctx, setOf("unknown", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x"}}`)))
-		Expect(err).To(MatchError(ContainSubstring(`cannot create *.x.io`)))
+		Expect(err).To(MatchError(ContainSubstring(`cannot create or update *.x.io`)))
 
 		By("a user who changes the set of another, and one who only labels it")
 		set := &workv1alpha1.ManifestWorkReplicaSet{}
@@ -242,10 +246,10 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		const ofCluster = `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":"x","namespace":"team-a"},
 			"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"}}`
 		Expect(owner.Create(ctx, setOf("whole-cluster", workOf("", ofCluster)))).To(MatchError(And(
-			ContainSubstring(`cannot create clusterrolebindings.rbac.authorization.k8s.io "x" on the hub`),
+			ContainSubstring(`cannot create or update clusterrolebindings.rbac.authorization.k8s.io "x" on the hub`),
 			ContainSubstring(`cannot bind clusterroles.rbac.authorization.k8s.io "cluster-admin" on the hub`))))
 		Expect(owner.Create(ctx, setOf("unknown-scope", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x","namespace":"team-a"}}`)))).
-			To(MatchError(ContainSubstring(`cannot create *.x.io on the hub`)))
+			To(MatchError(ContainSubstring(`cannot create or update *.x.io on the hub`)))
 	})
 
 	It("does not authorize the ManifestWorks that the gateway creates", func(ctx SpecContext) {

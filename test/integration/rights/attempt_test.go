@@ -212,7 +212,7 @@ func (a *attempt) bundleAccesses() []access {
 		if o.kind.onMember == clusterScoped {
 			namespace = ""
 		}
-		all = append(all, accesses("create", o, namespace)...)
+		all = append(all, writing(o, namespace)...)
 	}
 	return all
 }

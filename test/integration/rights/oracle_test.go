@@ -44,6 +44,11 @@ func accesses(verb string, o object, namespace string) []access {
 	return all
 }
 
+// writing returns what a user needs for an object that members get, which may exist there.
+func writing(o object, namespace string) []access {
+	return append(accesses("create", o, namespace), accesses("update", o, namespace)...)
+}
+
 // oracle asks the hub's API server, and caches its answers.
 type oracle struct{ known map[string]bool }
 
@@ -119,7 +124,7 @@ func (r *oracle) violation(ctx context.Context, t *attempt, live *unstructured.U
 		author = t.placer
 		may, err = r.mayDeliver(ctx, t.placer, o)
 	case fromEnvelope:
-		may, err = r.mayAll(ctx, t.author, accesses("create", o, o.namespace))
+		may, err = r.mayAll(ctx, t.author, writing(o, o.namespace))
 	case fromChart, fromOverride:
 		if from == fromOverride {
 			author = t.overrider
@@ -130,7 +135,7 @@ func (r *oracle) violation(ctx context.Context, t *attempt, live *unstructured.U
 			return "no ManagedClusterSet is bound to the namespace", nil
 		}
 		if may, err = r.may(ctx, t.author, executing); err == nil && !(may && t.executed) {
-			may, err = r.mayAll(ctx, t.author, accesses("create", o, o.namespace))
+			may, err = r.mayAll(ctx, t.author, writing(o, o.namespace))
 		}
 	default:
 		return "its annotation names no known origin", nil
