@@ -1,18 +1,13 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kube is real Kubernetes in one binary: etcd, kube-apiserver, kube-controller-manager,
-// kube-scheduler, kubelet, kube-proxy and kubectl, chosen by the name under which it is called (one
-// link per program). Tests and `make up` therefore need neither a download nor a container engine.
+// Command kube is a Kubernetes control plane in one binary: etcd, kube-apiserver,
+// kube-controller-manager, kube-scheduler and kubectl, chosen by the name under which it is called
+// (one link per program). Tests and `make up` therefore need neither a download nor a container engine.
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
@@ -25,43 +20,22 @@ import (
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	kubeproxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
-	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
 	// As upstream's kubectl: credentials plugins of the cloud providers' kubeconfigs.
 	_ "k8s.io/client-go/plugin/pkg/client/auth"
+
+	"fleetgate.io/fleetgate/hack/kube/multicall"
 )
 
 func main() {
-	programs := map[string]func() int{
+	multicall.Main(map[string]func() int{
 		"etcd":                    runEtcd,
-		"kube-apiserver":          run(apiserver.NewAPIServerCommand),
-		"kube-controller-manager": run(controllermanager.NewControllerManagerCommand),
-		"kube-scheduler":          run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
-		"kube-proxy":              run(kubeproxy.NewProxyCommand),
+		"kube-apiserver":          multicall.Command(apiserver.NewAPIServerCommand),
+		"kube-controller-manager": multicall.Command(controllermanager.NewControllerManagerCommand),
+		"kube-scheduler":          multicall.Command(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		"kubectl":                 runKubectl,
-		"kubelet":                 run(newKubelet),
-	}
-	name := filepath.Base(os.Args[0])
-	program, known := programs[name]
-	if !known {
-		names := make([]string, 0, len(programs))
-		for n := range programs {
-			names = append(names, n)
-		}
-		slices.Sort(names)
-		fmt.Fprintf(os.Stderr, "%s: call this binary through a link named after one of: %s\n", name, strings.Join(names, ", "))
-		os.Exit(2)
-	}
-	os.Exit(program())
-}
-
-// newKubelet needs its own context because kubelet's command builds its signal handling on it.
-func newKubelet() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }
-
-func run(command func() *cobra.Command) func() int {
-	return func() int { return cli.Run(command()) }
+	})
 }
 
 // runEtcd runs etcd's own main, which exits the process when it fails.
