@@ -23,12 +23,12 @@ func TestNoFlowLeadsThroughMoreThanEightPackages(t *testing.T) {
 		t.Fatal("docs/architecture.md has no section of flows")
 	}
 	flows, _, _ = strings.Cut(flows, "\n## ")
-	parts := strings.Split(flows, "\n### ")[1:]
+	parts := strings.Split(flows, "\n* **")[1:]
 	if len(parts) < 10 {
 		t.Fatalf("found only %d flows", len(parts))
 	}
 	for _, flow := range parts {
-		name, text, _ := strings.Cut(flow, "\n")
+		name, text, _ := strings.Cut(flow, ".** ")
 		packages := map[string]bool{}
 		for _, match := range packagePath.FindAllStringSubmatch(text, -1) {
 			named := match[1]

@@ -62,7 +62,7 @@ func TestRun_ExamplesOfDocumentation(t *testing.T) {
 			t.Errorf("unknown mark %q of an example", mark)
 		}
 	}
-	if simulated < 12 {
+	if simulated < 8 {
 		t.Errorf("found only %d examples: this test does not read the document correctly", simulated)
 	}
 }
