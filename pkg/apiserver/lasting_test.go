@@ -344,14 +344,14 @@ func TestLimits_CountLongRunningRequests(t *testing.T) {
 	for _, path := range []string{aWatch, aLog} {
 		res := g.do(http.MethodGet, path, "greedy", nil, patiently(t))
 		wantCode(t, res, http.StatusTooManyRequests)
-		if got := statusOf(t, res).Message; !strings.Contains(got, "2 requests that last of this user") || !strings.Contains(got, "proxy.maxLongRequestsPerUser") {
+		if got := statusOf(t, res).Message; !strings.Contains(got, "2 long-running requests of this user") || !strings.Contains(got, "proxy.maxLongRequestsPerUser") {
 			t.Errorf("got %q", got)
 		}
 	}
 	_ = g.begin(aLog, "jane")
 	res := g.do(http.MethodGet, aWatch, "mary", nil, patiently(t))
 	wantCode(t, res, http.StatusTooManyRequests)
-	if got := statusOf(t, res).Message; !strings.Contains(got, `3 requests that last for member "m1"`) {
+	if got := statusOf(t, res).Message; !strings.Contains(got, `3 long-running requests for member "m1"`) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -67,7 +67,7 @@ func TestMemberHost_CookiesStayOnTheHost(t *testing.T) {
 			t.Errorf("%s: the caller got %q, want %q", name, set, test.set)
 		}
 		if csp := res.Header.Get("Content-Security-Policy"); csp != "sandbox" {
-			t.Errorf("%s: scripts are held back by %q", name, csp)
+			t.Errorf("%s: scripts are restricted by %q", name, csp)
 		}
 	}
 }

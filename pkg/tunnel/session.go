@@ -47,7 +47,7 @@ var _ Session = (*nativeSession)(nil)
 func (s *nativeSession) guard(ctx context.Context) error {
 	stream, err := s.Accept(ctx)
 	if err != nil {
-		//lint:ignore nilerr The session has ended, which is told by itself.
+		//lint:ignore nilerr The session has ended, which its owner notices.
 		return nil
 	}
 	abandon(stream)

@@ -28,7 +28,7 @@ func TestOnlyTheChosenPartsAreInstalled(t *testing.T) {
 		"everything":                   {chosen(func(*Admission) {}), all, nil},
 		"an administrator":             {chosen(func(a *Admission) { a.Administrator = true }), without(all, limit), []string{limit}},
 		"no guard rails":               {chosen(func(a *Admission) { a.GuardRails = policies.GuardRailsOff }), without(all, rails), []string{rails}},
-		"deletions without a word":     {chosen(func(a *Admission) { a.ConfirmDelete = policies.ConfirmDeleteOff }), without(all, confirmed), []string{confirmed}},
+		"deletions without a warning":  {chosen(func(a *Admission) { a.ConfirmDelete = policies.ConfirmDeleteOff }), without(all, confirmed), []string{confirmed}},
 		"no webhooks in this process":  {chosen(func(a *Admission) { a.Reviewed = false }), without(all, reviewed), nil},
 		"no placements, only accounts": {chosen(func(a *Admission) { a.Fleet = false }), []string{always, limit}, nil},
 	} {

@@ -30,7 +30,7 @@ import (
 //     and Available, one after another; how often either side is written, without the
 //     objects. Bare is a client that makes the same writes with nothing to think about.
 //   - apply: 5,000 ConfigMaps in 50 ManifestWorks, beside their bare creations.
-//   - repair: from a change by hand until it is undone.
+//   - drift: from a change by hand until it is undone.
 //   - feedback: from a change on the cluster until the hub has it as a value.
 //   - unchanged: requests for 1,000 ManifestWorks in ten seconds, and the agent's heap for
 //     each: a Deployment with ten values of feedback.
@@ -48,7 +48,7 @@ func BenchmarkManifestworks(b *testing.B) {
 				return (&worksBed{member: bed.member}).bare(ctx, objects)
 			}})
 	})
-	b.Run("repair", bed.benchmarkRepair)
+	b.Run("drift", bed.benchmarkDrift)
 	b.Run("feedback", bed.benchmarkFeedback)
 	b.Run("unchanged", bed.benchmarkUnchanged)
 	b.Run("replicaset", bed.benchmarkReplicaSet)
@@ -161,9 +161,9 @@ func reportPercentiles(b *testing.B, prefix string, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, prefix+"p99-ms")
 }
 
-// benchmarkRepair changes one object after another by hand. There are so many that none is reported
+// benchmarkDrift changes one object after another by hand. There are so many that none is reported
 // as contested.
-func (m *manifestBed) benchmarkRepair(b *testing.B) {
+func (m *manifestBed) benchmarkDrift(b *testing.B) {
 	const objects = 1000
 	ctx := b.Context()
 	namespace, err := m.namespace(ctx)
@@ -190,7 +190,7 @@ func (m *manifestBed) benchmarkRepair(b *testing.B) {
 			if err := m.member.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"by hand"}}`))); err != nil {
 				b.Fatal(err)
 			}
-			if err := awaitRepair(watched, object.Name); err != nil {
+			if err := awaitCorrection(watched, object.Name); err != nil {
 				b.Fatal(err)
 			}
 			took = append(took, time.Since(begin))

@@ -40,7 +40,7 @@ const (
 //   - apply: from the first Work that is made until every Work says that it is applied.
 //     Baselines are kubectl with the same objects in files, and a client that writes
 //     them eight at a time with nothing to think about, which is the limit.
-//   - repair: from a change by hand until the object is as it was.
+//   - drift: from a change by hand until the object is as it was.
 //   - watch: heap of the agent for each 1,000 objects that it has applied, and that it
 //     sees beside them.
 //   - many: 5,000 Works, what they cost in requests while nothing happens to them; one
@@ -59,7 +59,7 @@ func BenchmarkWorks(b *testing.B) {
 			})
 		}
 	})
-	b.Run("repair", bed.benchmarkRepair)
+	b.Run("drift", bed.benchmarkDrift)
 	b.Run("watch", bed.benchmarkWatch)
 	b.Run("many", bed.benchmarkMany)
 }
@@ -141,9 +141,9 @@ func (w *worksBed) bare(ctx context.Context, objects int) (time.Duration, error)
 	return time.Since(begin), err
 }
 
-// benchmarkRepair changes one object after another by hand. There are so many that none is reported
+// benchmarkDrift changes one object after another by hand. There are so many that none is reported
 // as contested.
-func (w *worksBed) benchmarkRepair(b *testing.B) {
+func (w *worksBed) benchmarkDrift(b *testing.B) {
 	const objects = 1000
 	namespace, err := w.namespace(b.Context())
 	if err != nil {
@@ -170,7 +170,7 @@ func (w *worksBed) benchmarkRepair(b *testing.B) {
 		if err := w.member.Patch(b.Context(), object, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"by hand"}}`))); err != nil {
 			b.Fatal(err)
 		}
-		if err := awaitRepair(watched, object.Name); err != nil {
+		if err := awaitCorrection(watched, object.Name); err != nil {
 			b.Fatal(err)
 		}
 		took = append(took, time.Since(begin))
@@ -183,7 +183,7 @@ func (w *worksBed) benchmarkRepair(b *testing.B) {
 	}
 }
 
-func awaitRepair(watched watch.Interface, name string) error {
+func awaitCorrection(watched watch.Interface, name string) error {
 	changed := false
 	for event := range watched.ResultChan() {
 		object, ok := event.Object.(*corev1.ConfigMap)

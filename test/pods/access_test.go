@@ -78,11 +78,11 @@ func copiesFiles(ctx SpecContext) {
 	Expect(throughHub(ctx, "cp", pod+":/tmp/file", back).CombinedOutput()).Error().NotTo(HaveOccurred())
 	got, err := os.ReadFile(back)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(bytes.Equal(got, content)).To(BeTrue(), "%d bytes went, %d came back", len(content), len(got))
+	Expect(bytes.Equal(got, content)).To(BeTrue(), "%d bytes sent, %d received", len(content), len(got))
 }
 
 // servesPages reads what the web server serves, by the member's API server, which is asked for
-// the Pod itself and for the Service before it. A path that ends with the word proxy is led by
+// the Pod itself and for the Service before it. A path that ends with the word proxy is redirected by
 // the API server to the one with a slash, and /more by the web server to /more/, as servers of
 // files do. A port of a Service that has a name is asked for by it.
 func servesPages(ctx SpecContext) {

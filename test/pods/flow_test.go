@@ -121,7 +121,7 @@ var _ = Describe("On real Pods", Ordered, func() {
 	It("copies files into a Pod of the member and back, through the hub", copiesFiles)
 	It("forwards a port of a Pod of the member, through the hub", forwardsPort)
 	It("shows pages of a Pod and of a Service of the member, through the hub", servesPages)
-	It("upgrades the gateway while a watch, an exec and a rollout go on", upgradesGateway)
+	It("upgrades the gateway while a watch, an exec and a rollout continue", upgradesGateway)
 
 	It("lets a member leave, and leaves what was placed, and of the agent nothing but what was asked to stay", func(ctx SpecContext) {
 		// Kubernetes records the address of a Service as an object that is named after it.

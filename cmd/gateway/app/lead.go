@@ -92,7 +92,7 @@ type termCache struct{ cache.Cache }
 func newTermCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
 	made, err := cache.New(config, options)
 	if err != nil {
-		return nil, fmt.Errorf("making the cache of what is led: %w", err)
+		return nil, fmt.Errorf("making the cache of leader-elected controllers: %w", err)
 	}
 	return termCache{made}, nil
 }

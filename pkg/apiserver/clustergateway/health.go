@@ -38,7 +38,7 @@ func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{}
 	if err != nil {
 		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNoCredential
-		//lint:ignore nilerr That there is no credential is what is told.
+		//lint:ignore nilerr The missing credential is the result.
 		return gateway, nil
 	}
 	ready, err := r.handler.ready(ctx, name)

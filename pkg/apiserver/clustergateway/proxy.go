@@ -140,7 +140,7 @@ func New(c Config) (*Handler, error) {
 			perMember: newCounter(orDefault(c.MaxInFlight, DefaultMaxInFlight)),
 		},
 		long: limits{
-			what: "requests that last", remedy: "end some, such as watches and port-forwards, or raise proxy.maxLongRequestsPerUser and proxy.maxLongRequestsPerMember",
+			what: "long-running requests", remedy: "end some, such as watches and port-forwards, or raise proxy.maxLongRequestsPerUser and proxy.maxLongRequestsPerMember",
 			perUser:   newCounter(orDefault(c.MaxLongPerUser, DefaultMaxLongPerUser)),
 			perMember: newCounter(orDefault(c.MaxLong, DefaultMaxLong)),
 		},

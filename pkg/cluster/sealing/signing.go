@@ -45,7 +45,7 @@ func (k *Key) signing() (ed25519.PrivateKey, error) {
 }
 
 // Verify tells whether the holder of the private key signed the message. A key or a
-// signature of another form is a no.
+// signature of another form is rejected.
 func Verify(verificationKey, message, signature []byte) bool {
 	return len(verificationKey) == ed25519.PublicKeySize && len(signature) == ed25519.SignatureSize &&
 		ed25519.Verify(verificationKey, message, signature)

@@ -72,7 +72,7 @@ func TestClient_CancelledReadIsNotLate(t *testing.T) {
 			t.Errorf("the read ends with %v, want that its context has ended", err)
 		}
 		if len(c.late) != 0 {
-			t.Error("what is led would end")
+			t.Error("the leader-elected controllers would end")
 		}
 		stopped, stop := context.WithCancel(t.Context())
 		stop()

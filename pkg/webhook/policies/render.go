@@ -32,7 +32,7 @@ type Parameters struct {
 	// ArgoCD is the account that Argo CD reaches members by.
 	ArgoCD types.NamespacedName
 	// ConfirmDeleteMembers is on how many members a placement may be and still be deleted
-	// without a word.
+	// without a warning.
 	ConfirmDeleteMembers int
 }
 

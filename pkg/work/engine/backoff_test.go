@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
+func TestPatience_LimitsCorrectionsOfAnEndlessContest(t *testing.T) {
 	var p backoff
 	start := early.Time
 	var at []time.Duration
@@ -25,7 +25,7 @@ func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
 		}
 	}
 	if inFirstMinute > 10 {
-		t.Errorf("%d repairs in the first minute: %v", inFirstMinute, at[:inFirstMinute])
+		t.Errorf("%d corrections in the first minute: %v", inFirstMinute, at[:inFirstMinute])
 	}
 	if last := at[len(at)-1] - at[len(at)-2]; last != longestWait {
 		t.Errorf("the last wait is %s, want %s", last, longestWait)
@@ -35,34 +35,34 @@ func TestPatience_LimitsRepairsOfAnEndlessContest(t *testing.T) {
 	}
 }
 
-func TestPatience_DelaysRepairsOfAContestedObject(t *testing.T) {
+func TestPatience_DelaysCorrectionsOfAContestedObject(t *testing.T) {
 	seconds := func(n int) time.Time { return early.Add(time.Duration(n) * time.Second) }
 	cases := map[string]struct {
-		repairs   []int
+		corrected []int
 		now       int
 		contested bool
 		wait      time.Duration
 	}{
-		"never repaired":                         {nil, 0, false, 0},
-		"repaired twice":                         {[]int{0, 1}, 1, false, 0},
-		"repaired three times in a minute":       {[]int{0, 30, 59}, 59, true, time.Second},
-		"repaired three times, slowly":           {[]int{0, 30, 61}, 61, false, 0},
-		"repaired four times":                    {[]int{0, 1, 2, 3}, 4, true, time.Second},
-		"quiet for nearly ten minutes":           {[]int{0, 1, 2}, 601, true, 0},
-		"quiet for ten minutes":                  {[]int{0, 1, 2}, 602, false, 0},
-		"repaired again after ten quiet minutes": {[]int{0, 1, 2, 700}, 700, false, 0},
+		"never corrected":                         {nil, 0, false, 0},
+		"corrected twice":                         {[]int{0, 1}, 1, false, 0},
+		"corrected three times in a minute":       {[]int{0, 30, 59}, 59, true, time.Second},
+		"corrected three times, slowly":           {[]int{0, 30, 61}, 61, false, 0},
+		"corrected four times":                    {[]int{0, 1, 2, 3}, 4, true, time.Second},
+		"quiet for nearly ten minutes":            {[]int{0, 1, 2}, 601, true, 0},
+		"quiet for ten minutes":                   {[]int{0, 1, 2}, 602, false, 0},
+		"corrected again after ten quiet minutes": {[]int{0, 1, 2, 700}, 700, false, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var p backoff
-			for _, at := range tc.repairs {
+			for _, at := range tc.corrected {
 				p = p.corrected(seconds(at))
 			}
 			if got := p.endsIn(seconds(tc.now)) > 0; got != tc.contested {
 				t.Errorf("contested is %t", got)
 			}
 			if got := max(p.wait(seconds(tc.now)), 0); got != tc.wait {
-				t.Errorf("the next repair waits %s, want %s", got, tc.wait)
+				t.Errorf("the next correction waits %s, want %s", got, tc.wait)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 )
 
-func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
+func TestObjects_DelayCorrectionsAndForgetAfterAQuietPeriod(t *testing.T) {
 	now := early.Time
 	var p backoff
 	var waits []time.Duration
@@ -30,7 +30,7 @@ func TestObjects_DelayRepairsAndForgetAfterAQuietPeriod(t *testing.T) {
 		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 	if wait := p.wait(now.Add(contestLength + time.Second)); wait > 0 {
-		t.Errorf("after a quiet while a repair waits %s", wait)
+		t.Errorf("after a quiet period a correction waits %s", wait)
 	}
 }
 
@@ -138,14 +138,14 @@ func TestMemory(t *testing.T) {
 			t.Error("it is contested after a quiet while")
 		}
 		if m.wait(it, now) <= 0 {
-			t.Error("a repair after many does not wait")
+			t.Error("a correction after many does not wait")
 		}
 		if m.wait(changed, now) > 0 {
 			t.Error("a changed manifest waits")
 		}
 		m.store(changed, "102", left, &Contest{}, now)
 		if m.wait(changed, now) > 0 {
-			t.Error("repairs of the manifest before are counted")
+			t.Error("corrections of the previous manifest are counted")
 		}
 	})
 }

@@ -58,7 +58,7 @@ func openConsole(kubeconfig string) *browser {
 	Expect(command.Start()).To(Succeed())
 	DeferCleanup(func() {
 		Expect(command.Process.Signal(os.Interrupt)).To(Succeed())
-		Expect(command.Wait()).To(Succeed(), "the console ends when it is told to")
+		Expect(command.Wait()).To(Succeed(), "the console ends on the signal")
 	})
 	lines := bufio.NewReader(out)
 	_, err = lines.ReadString('\n')
@@ -78,7 +78,7 @@ func openConsole(kubeconfig string) *browser {
 	b.listen()
 	call(b, network.Enable, network.EnableParams{})
 	call(b, log.Enable, cdp.Empty{})
-	// The page goes on by itself: which of its loads is awaited does not matter.
+	// The page continues by itself: which of its loads is awaited does not matter.
 	_ = chromedp.Do(b.tab, chromedp.Navigate("file://"+strings.TrimSpace(file)))
 	Eventually(func() string { return b.text("location.pathname + document.title") }).Should(HavePrefix("/Fleet"), "the file leads to the console")
 	b.base = b.text("location.origin")

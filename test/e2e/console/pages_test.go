@@ -20,7 +20,7 @@ const (
 	hostileText = "<script>alert(2)</script>\"'>\u202etxt.exe\u2066"
 )
 
-// world is what the pages are to show: a placement that is well, one that drifts with hostile
+// world is what the pages are to show: a healthy placement, one that drifts with hostile
 // values, one with a hostile name, and a run that waits for approval.
 const world = `
 apiVersion: v1
@@ -187,7 +187,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 			ContainSubstring("ConfigMap shop/settings on member member-1: "), ContainSubstring("/data/a"), ContainSubstring("Remedy: "),
 			ContainSubstring("<script>alert(3)</script>"), ContainSubstring("of 2 members for an hour or longer"), ContainSubstring("member member-2: available")))
 		live("/placement?name=shop")
-		within("a repair", func() {
+		within("a correction", func() {
 			onMember(ctx, first, "", "patch", "configmap", "settings", "--namespace=shop", "--type=merge", "--patch", `{"data":{"a":"one"}}`)
 		}, func() { Eventually(soon).Should(ContainSubstring("No problems found.")) })
 	})
@@ -237,7 +237,7 @@ var _ = Describe("The console", Ordered, ContinueOnFailure, func() {
 		b.picture("pod-light")
 	})
 
-	It("lists what is wrong now with what to do", func(ctx SpecContext) {
+	It("lists current problems with remedies", func(ctx SpecContext) {
 		live("/problems")
 		within("a placement that fails", func() {
 			hub(ctx, strings.NewReplacer("newcomer", "five", "PickFixed, clusterNames: [member-1]", "PickN, numberOfClusters: 5").Replace(newcomer), "apply", "--filename=-")

@@ -55,7 +55,7 @@ var _ = Describe("A thousand members and a hundred placements", Ordered, func() 
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("are told by members, why and tree", func(ctx SpecContext) {
+	It("are shown by members, why and tree", func(ctx SpecContext) {
 		home, err := filepath.Abs(filepath.Join("..", "..", "..", ".fleetgate", "bin", "kubectl-fleetgate"))
 		Expect(err).NotTo(HaveOccurred())
 		cache := GinkgoT().TempDir()

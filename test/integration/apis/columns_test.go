@@ -133,7 +133,7 @@ var _ = Describe("What kubectl get prints", func() {
 			HaveKeyWithValue("Ready", "True"), HaveKeyWithValue("Expires", "2030-01-02T03:04:05Z")))
 	})
 
-	It("says of a ClusterProfile whether its control plane is well", func(ctx SpecContext) {
+	It("shows whether the control plane of a ClusterProfile is healthy", func(ctx SpecContext) {
 		profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "columns"}}
 		profile.Spec.ClusterManager.Name = "fleetgate"
 		with(ctx, profile, func() {

@@ -179,7 +179,7 @@ var _ = Describe("A schema", func() {
 			`{"spec":{"policy":{"overrideRules":[{"overrideType":"Delete","clusterSelector":{"clusterSelectorTerms":[]}}]}}}`),
 		Entry("V21, V22: limits of a budget", budget(`{"maxUnavailable":"100%"}`),
 			`{"spec":{"maxUnavailable":null,"minAvailable":0}}`, `{"spec":{"minAvailable":"0%"}}`),
-		Entry("V23-V25: a run that stops and goes on", updateRun("StagedUpdateRun"),
+		Entry("V23-V25: a run that stops and resumes", updateRun("StagedUpdateRun"),
 			`{"spec":{"state":"Run"}}`, `{"spec":{"state":"Stop"}}`, `{"spec":{"state":"Run"}}`),
 		Entry("V29-V32: stages with all that they may have",
 			strategy(`[{"name":"a","maxConcurrency":"100%","beforeStageTasks":[{"type":"Approval"}],`+

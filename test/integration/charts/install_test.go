@@ -313,7 +313,7 @@ var _ = Describe("The charts", Ordered, func() {
 		}
 		Eventually(unreadable, patience).Should(And(HavePrefix("True: "), ContainSubstring("networkpolicies.networking.k8s.io"), Not(ContainSubstring("limitranges"))))
 
-		By("upgrading once more, when the hub has written the rules of the aggregated role")
+		By("upgrading again, when the hub has written the rules of the aggregated role")
 		_, err = helm(ctx, hub, "upgrade", "gateway", chart("gateway"), "--reuse-values", "--wait", "--timeout=4m")
 		Expect(err).NotTo(HaveOccurred())
 	})

@@ -183,7 +183,7 @@ func (m *migration) startAgent(ctx context.Context) {
 }
 
 // expectEverybodyIsSilentAndKept is the time between the gateway's start and that of the
-// first agent: members are not heard of, and a decision about each placement is made.
+// first agent: members have no heartbeat, and a decision about each placement is made.
 func (m *migration) expectEverybodyIsSilentAndKept(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(m.run).WithArguments(transcript.Command{Who: "hub", Line: `kubectl get memberclusters --output=jsonpath='{.items[*].status.conditions[?(@.type=="Joined")].status}'`}).

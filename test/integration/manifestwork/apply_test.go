@@ -73,8 +73,8 @@ var _ = Describe("Applying a ManifestWork", func() {
 
 	It("reverts changes and deletions on the cluster and restores the owner reference", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
-		createWork(ctx, "repair", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.DeploymentText(ns, "web", "web"))
-		Eventually(conditions(ctx, "repair")).Should(beDone())
+		createWork(ctx, "drift", workv1.ManifestWorkSpec{}, build.ConfigMapText(ns, "a", "x", "1"), build.ConfigMapText(ns, "b", "x", "1"), build.DeploymentText(ns, "web", "web"))
+		Eventually(conditions(ctx, "drift")).Should(beDone())
 		Expect(memberClient.Patch(ctx, expect.ConfigMap(ctx, memberClient, ns, "a"), expect.MergePatch(`{"data":{"x":"2"}}`))).To(Succeed())
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 
@@ -92,7 +92,7 @@ var _ = Describe("Applying a ManifestWork", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(web.Object).To(HaveKeyWithValue("spec", HaveKeyWithValue("replicas", BeEquivalentTo(2))))
 		}).Should(Succeed())
-		Eventually(conditions(ctx, "repair")).Should(beDone())
+		Eventually(conditions(ctx, "drift")).Should(beDone())
 	})
 
 	It("applies valid manifests and reports the problems of invalid ones", func(ctx SpecContext) {

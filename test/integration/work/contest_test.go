@@ -35,9 +35,9 @@ var _ = Describe("A controller on the member that reverts corrections", Label("m
 		Expect(expect.Said(manifestOf(ctx, "war", 1).Conditions, placementv1beta1.ConditionContested)).To(BeEmpty(), "the other object is not contested")
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(Equal(map[string]string{"x": "ours"}))
 
-		Consistently(enemy.repairs.Load).WithTimeout(time.Until(enemy.started.Add(time.Minute))).
+		Consistently(enemy.reverts.Load).WithTimeout(time.Until(enemy.started.Add(time.Minute))).
 			Should(BeNumerically("<=", 10), "corrections in the first minute")
-		Expect(enemy.repairs.Load()).To(BeNumerically(">", 3), "the agent continues")
+		Expect(enemy.reverts.Load()).To(BeNumerically(">", 3), "the agent continues")
 		Expect(contestsTold(ctx, "war")).To(Equal(1))
 
 		By("applying a manifest that changed at once")
@@ -66,7 +66,7 @@ var _ = Describe("A controller on the member that reverts corrections", Label("m
 // rival reverts each correction of a ConfigMap.
 type rival struct {
 	started time.Time
-	repairs atomic.Int32
+	reverts atomic.Int32
 }
 
 func startRival(ctx SpecContext, namespace, name string) *rival {
@@ -85,11 +85,11 @@ func startRival(ctx SpecContext, namespace, name string) *rival {
 			if !ok || object.Data["x"] != "ours" {
 				continue
 			}
-			r.repairs.Add(1)
+			r.reverts.Add(1)
 			_ = memberClient.Patch(fight, object, expect.MergePatch(`{"data":{"x":"theirs"}}`), client.FieldOwner("rival"))
 		}
 	}()
-	r.repairs.Store(-1) // the first event is no correction
+	r.reverts.Store(-1) // the first event is no correction
 	DeferCleanup(func() {
 		end()
 		watched.Stop()

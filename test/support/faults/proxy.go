@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package faults is a way to an API server on which things go wrong as a suite wishes: answers
+// Package faults is a way to an API server on which requests fail as a suite requests: answers
 // come late, requests are refused, watches end. It ends TLS with an authority of its own, so
 // that it is another URL and another CA of the same API server, too.
 package faults

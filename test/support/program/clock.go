@@ -64,7 +64,7 @@ func WithClock(ctx context.Context, name string, ahead time.Duration) string {
 	source, err := os.ReadFile(original)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	gomega.Expect(strings.Count(string(source), clockTells)).To(gomega.Equal(1), "%s tells the time in another way", original)
-	// Where it is stays the same, so that what was built is found again.
+	// Where it is stays the same, so that the build is reused.
 	wrong := filepath.Join(home, "clock", "time.go")
 	gomega.Expect(os.MkdirAll(filepath.Dir(wrong), 0o755)).To(gomega.Succeed())
 	gomega.Expect(os.WriteFile(wrong, []byte(strings.Replace(string(source), clockTells, clockTellsWrong, 1)), 0o644)).To(gomega.Succeed())

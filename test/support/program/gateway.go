@@ -54,7 +54,7 @@ func Refused(ctx context.Context, at *env.Cluster, args ...string) string {
 	ginkgo.GinkgoHelper()
 	process := prepare(ctx, at, func(int) func(context.Context) error { return nil }, args...)
 	gomega.Expect(process.Start(ctx)).To(gomega.Succeed())
-	gomega.Expect(process.Wait(ctx)).NotTo(gomega.Succeed(), "it goes on")
+	gomega.Expect(process.Wait(ctx)).NotTo(gomega.Succeed(), "it still runs")
 	log, err := os.ReadFile(process.LogPath())
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	return string(log)

@@ -99,7 +99,7 @@ func Lease(i int) *coordinationv1.Lease {
 	return lease
 }
 
-// Placement is one that is well, or one that none of that many members could apply.
+// Placement is a healthy one, or one that none of that many members could apply.
 func Placement(i, refusing int) *placementv1beta1.ClusterResourcePlacement {
 	p := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: PlacementName(i)}}
 	p.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: p.Name}}
@@ -148,7 +148,7 @@ func Work(placement, member int, refused bool) *placementv1beta1.Work {
 func conditions(prefix string, types ...string) []metav1.Condition {
 	var all []metav1.Condition
 	for _, kind := range types {
-		all = append(all, metav1.Condition{Type: prefix + kind, Status: metav1.ConditionTrue, Reason: "AsItShouldBe", Message: strings.Repeat("all is well ", 8), LastTransitionTime: metav1.Now()})
+		all = append(all, metav1.Condition{Type: prefix + kind, Status: metav1.ConditionTrue, Reason: "AsItShouldBe", Message: strings.Repeat("all healthy ", 8), LastTransitionTime: metav1.Now()})
 	}
 	return all
 }

@@ -92,7 +92,7 @@ func TestUntil_EndsWithToleration(t *testing.T) {
 		"what does not count has no end":         {taints: []framework.Taint{taint(PreferNoSelect)}, tolerations: []framework.Toleration{short}},
 		"nor what concerns new ones, of old":     {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, current: true},
 		"what concerns new ones ends, of new":    {taints: []framework.Taint{taint(NoSelectIfNew)}, tolerations: []framework.Toleration{short}, want: noon.Add(10 * time.Second)},
-		"a no has no end":                        {taints: []framework.Taint{taint(NoSelect), {Key: "x", Effect: NoSelect}}, tolerations: []framework.Toleration{short}},
+		"a rejection has no end":                 {taints: []framework.Taint{taint(NoSelect), {Key: "x", Effect: NoSelect}}, tolerations: []framework.Toleration{short}},
 		"a taint that nobody knows the begin of": {taints: []framework.Taint{{Key: "gpu", Effect: NoSelect}}, tolerations: []framework.Toleration{short}},
 	} {
 		policy := &framework.Policy{Tolerations: tc.tolerations}

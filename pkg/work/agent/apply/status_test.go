@@ -271,7 +271,7 @@ func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	waiting := out
 	waiting.Postponed = time.Minute
 	if same := desiredStatus(work, []engine.ManifestResult{done("b", availability.Available), waiting}, later); !sameStatus(&work.Status, &same) {
-		t.Errorf("a repair that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
+		t.Errorf("a correction that waits changes the status (-before +after):\n%s", cmp.Diff(work.Status, same))
 	}
 	over := desiredStatus(work, []engine.ManifestResult{done("b", availability.Available), done("a", availability.Available)}, later)
 	if said(over.Conditions, "Contested")+said(over.ManifestConditions[1].Conditions, "Contested") != "" {
