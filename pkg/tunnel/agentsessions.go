@@ -10,36 +10,43 @@ import (
 	"time"
 )
 
-// agentSessions are an agent's sessions: the one in use and those that it replaced. A replaced session is
-// closed once its streams have ended.
+// agentSessions are an agent's sessions: the one in use and those that were retired. A retired session
+// is closed once its streams have ended.
 type agentSessions struct {
 	// mu guards the following fields.
-	mu       sync.Mutex
-	current  Multiplexer
-	replaced []Multiplexer
-	// closing counts the replaced sessions that have not ended.
+	mu      sync.Mutex
+	current Multiplexer
+	retired []Multiplexer
+	// closing counts the retired sessions that have not ended.
 	closing sync.WaitGroup
 }
 
 // drainPoll is how often a drain checks whether the last stream has ended.
 const drainPoll = 50 * time.Millisecond
 
-// replace makes next the session in use, and closes the previous one once it is idle.
+// replace makes next the session in use, and retires the previous one.
 func (a *agentSessions) replace(next Multiplexer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.current != nil {
-		old := a.current
-		a.replaced = slices.DeleteFunc(a.replaced, isDone)
-		a.replaced = append(a.replaced, old)
-		a.closing.Go(func() { closeWhenIdle(old) })
+		a.retireLocked(a.current)
 	}
 	a.current = next
 }
 
-// retire closes the session in use once it is idle, without a replacement.
-func (a *agentSessions) retire() {
-	a.replace(nil)
+// retire closes a session without a replacement, in use or not, once it is idle.
+func (a *agentSessions) retire(session Multiplexer) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.current == session {
+		a.current = nil
+	}
+	a.retireLocked(session)
+}
+
+func (a *agentSessions) retireLocked(session Multiplexer) {
+	a.retired = append(slices.DeleteFunc(a.retired, isDone), session)
+	a.closing.Go(func() { closeWhenIdle(session) })
 }
 
 // serves is true if there is a session in use that has not ended.
@@ -52,7 +59,7 @@ func (a *agentSessions) serves() bool {
 func (a *agentSessions) all() []Multiplexer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := slices.Clone(a.replaced)
+	all := slices.Clone(a.retired)
 	if a.current != nil {
 		all = append(all, a.current)
 	}
@@ -66,8 +73,12 @@ func (a *agentSessions) drain(ctx context.Context) {
 	})
 }
 
-// closeWhenIdle closes a session when its streams have ended.
+// closeWhenIdle asks the gateway for no more streams, and closes a session when its streams have ended.
+// The gateway may have opened a stream before it received that, so an idle session is closed only
+// after the time of a round trip.
 func closeWhenIdle(c Multiplexer) {
+	c.Drain()
+	c.Responds(context.Background())
 	poll(c.Done(), func() bool { return c.Streams() == 0 })
 	_ = c.Close()
 }

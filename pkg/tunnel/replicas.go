@@ -13,6 +13,9 @@ import (
 // second one would not help when that gateway stops.
 var errSameReplica = errors.New("another tunnel of this agent ends in the same gateway")
 
+// isUnsuitable is true if a session works, but should end in another gateway.
+func isUnsuitable(err error) bool { return errors.Is(err, errSameReplica) }
+
 // replicas is what an agent knows about the gateways from their messages, and which of its sessions
 // ends in which of them.
 type replicas struct {
@@ -122,20 +125,21 @@ func (r *replicas) notify() {
 }
 
 // await returns when there is a gateway for the session. The first session always has one, unless
-// another session has taken the only one. It returns false if ctx ended before.
-func (r *replicas) await(ctx context.Context, index int) bool {
-	for {
+// another session has taken the only one. waited is true if there was none at first, ok is false if
+// ctx has ended.
+func (r *replicas) await(ctx context.Context, index int) (waited, ok bool) {
+	for ; ; waited = true {
 		r.mu.Lock()
 		room := r.count > len(r.claimed) || index == 0 && len(r.claimed) == 0
 		changed := r.changed
 		r.mu.Unlock()
 		if room {
-			return true
+			return waited, true
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return false
+			return waited, false
 		}
 	}
 }

@@ -5,7 +5,6 @@ package tunnel
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -35,20 +34,20 @@ type search struct {
 }
 
 // newSearch starts a search, or returns one that finds nothing if there is nothing better.
-func (l *sessionLoop) newSearch(ctx context.Context, path Path) *search {
+func (l *sessionLoop) newSearch(ctx, serving context.Context, path Path) *search {
 	s := &search{sessionLoop: l, found: make(chan *candidate, 1), port: make(chan PortInfo, 1), stop: func() {}}
 	if l.Direct == nil || path != ViaHub {
 		return s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { s.run(ctx) })
+	running.Go(func() { s.run(ctx, serving) })
 	s.stop = func() {
 		cancel()
 		running.Wait()
 		select {
 		case unused := <-s.found:
-			_ = unused.mux.Close()
+			s.active.retire(unused.mux)
 		default:
 		}
 	}
@@ -65,7 +64,7 @@ func (s *search) setPort(port PortInfo) {
 }
 
 // run tries the latest announced port until it works.
-func (s *search) run(ctx context.Context) {
+func (s *search) run(ctx, serving context.Context) {
 	log := klog.FromContext(ctx).WithValues("member", s.Member)
 	var port PortInfo
 	var retry <-chan time.Time
@@ -77,13 +76,13 @@ func (s *search) run(ctx context.Context) {
 		case port = <-s.port:
 		case <-retry:
 		}
-		better, err := s.dialPort(ctx, port)
+		better, err := s.dialPort(ctx, serving, port)
 		if err == nil {
 			s.found <- better
 			return
 		}
 		wait := time.Duration((0.5 + s.Random()) * float64(directRetry))
-		if errors.Is(err, errSameReplica) && met < directOthers {
+		if isUnsuitable(err) && met < directOthers {
 			met++
 			wait = reconnectDelay(min(met, sameReplicaWaits), reconnectFirst, s.Random())
 		} else if ctx.Err() == nil {
@@ -96,29 +95,36 @@ func (s *search) run(ctx context.Context) {
 
 // dialPort starts a session at the port, and checks in which gateway it ends, because several may
 // share one address.
-func (s *sessionLoop) dialPort(ctx context.Context, port PortInfo) (*candidate, error) {
+func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	conn, err := s.Direct(ctx, port)
 	if err != nil {
 		return nil, err
 	}
-	mux, err := s.newMultiplexer(ctx, conn)
+	on, err := s.start(ctx, serving, conn, ViaPort)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case message := <-mux.Infos():
-		info, err := ParseInfo(message)
-		if err == nil && info.Replica != "" && !s.replicas.isFree(s.index, info.Replica) {
-			_ = mux.Close()
-			return nil, errSameReplica
-		}
-		return &candidate{mux: mux, path: ViaPort, info: message}, nil
-	case <-mux.Done():
-		return nil, mux.Err()
-	case <-ctx.Done():
-		_ = mux.Close()
-		return nil, context.Cause(ctx)
+	if err = on.awaitInfo(ctx); err == nil {
+		err = s.isUsable(on)
 	}
+	if err != nil {
+		s.active.retire(on.mux)
+		return nil, err
+	}
+	return on, nil
+}
+
+// isUsable returns why the session should end in another gateway.
+func (s *sessionLoop) isUsable(on *candidate) error {
+	info, err := ParseInfo(on.info)
+	if err != nil || info.Replica == "" {
+		//lint:ignore nilerr It is of a later version.
+		return nil
+	}
+	if !s.replicas.isFree(s.index, info.Replica) {
+		return errSameReplica
+	}
+	return nil
 }

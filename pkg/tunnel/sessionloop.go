@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,6 +17,9 @@ import (
 
 	"k8s.io/klog/v2"
 )
+
+// infoTimeout is how long a session that replaces another one waits for the gateway's message.
+const infoTimeout = 2 * time.Second
 
 // sessionLoop keeps one of an agent's sessions.
 type sessionLoop struct {
@@ -28,6 +32,9 @@ type sessionLoop struct {
 	// be reached. lost is when that session ended, zero while it lasts.
 	back *PortInfo
 	lost time.Time
+	// met counts the connections in a row that ended in a gateway to which the agent has another
+	// session.
+	met int
 
 	active agentSessions
 	// sessions counts the sessions that are served: the one in use and earlier ones.
@@ -56,10 +63,10 @@ func (s *sessionLoop) drain(ctx context.Context) {
 }
 
 func (s *sessionLoop) loop(ctx, serving context.Context) {
-	failures, met := 0, 0
+	failures := 0
 	var next *candidate
 	for ctx.Err() == nil {
-		if next == nil && !s.replicas.await(ctx, s.index) {
+		if next == nil && !s.await(ctx) {
 			return
 		}
 		began := s.Clock.Now()
@@ -73,14 +80,14 @@ func (s *sessionLoop) loop(ctx, serving context.Context) {
 			return
 		}
 		if s.Clock.Since(began) >= stableAfter {
-			failures, met = 0, 0
+			failures, s.met = 0, 0
 		}
 		var wait time.Duration
-		if errors.Is(err, errSameReplica) {
-			// The load balancer chose a gateway with an existing session. Nothing is broken, so the
-			// first waits are short.
-			met++
-			wait = sameReplicaDelay(met, s.replicas.fleet(), s.Random())
+		if isUnsuitable(err) {
+			// The load balancer has chosen that gateway. Nothing is broken, so the first waits are
+			// short.
+			s.met++
+			wait = sameReplicaDelay(s.met, s.replicas.fleet(), s.Random())
 		} else {
 			failures++
 			wait = reconnectDelay(failures, reconnectFirstOf(s.replicas.fleet(), err), s.Random())
@@ -88,6 +95,16 @@ func (s *sessionLoop) loop(ctx, serving context.Context) {
 		s.report(ctx, err, wait)
 		s.sleep(ctx, wait)
 	}
+}
+
+// await returns when there is a gateway for the session. When another gateway starts, all agents
+// learn of it at the same time, so each waits before it connects.
+func (s *sessionLoop) await(ctx context.Context) bool {
+	waited, ok := s.replicas.await(ctx, s.index)
+	if waited && ok {
+		s.sleep(ctx, reconnectDelay(1, reconnectFirstOf(s.replicas.fleet(), nil), s.Random()))
+	}
+	return ok && ctx.Err() == nil
 }
 
 func (s *sessionLoop) report(ctx context.Context, err error, wait time.Duration) {
@@ -99,7 +116,7 @@ func (s *sessionLoop) report(ctx context.Context, err error, wait time.Duration)
 	// A session that a gateway asks to replace continues until its replacement is established.
 	serves := s.active.serves()
 	switch {
-	case errors.Is(err, errSameReplica):
+	case isUnsuitable(err):
 		log.V(2).Info("Looking for another gateway", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
 	case serves:
 		log.Info("Could not open the new tunnel that the gateway requested; keeping the previous one", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
@@ -123,65 +140,86 @@ func (s *sessionLoop) sleep(ctx context.Context, wait time.Duration) {
 // errMoveRequested is why connect returns while its session continues.
 var errMoveRequested = errors.New("the gateway requests that the agent reconnects")
 
-// candidate is a session that a gateway has started, and how it was reached.
+// candidate is a session that a gateway has started, and how it was reached. Its streams are served
+// from the beginning: the gateway uses it for dials before the agent does.
 type candidate struct {
 	mux  Multiplexer
 	path Path
-	// info is the message that the gateway sent before the session was taken into use; nil if it
-	// was not read yet.
+	// info is the gateway's message, if the session is taken into use only after that.
 	info []byte
+	// ended receives why the session has ended.
+	ended chan error
 }
 
-// connect dials one session, unless there is a candidate already, and serves it until it ends or
+// start begins a session on a connection, and serves its streams.
+func (s *sessionLoop) start(ctx, serving context.Context, conn net.Conn, path Path) (*candidate, error) {
+	mux, err := s.newMultiplexer(ctx, conn)
+	if err != nil {
+		return nil, err
+	}
+	c := &candidate{mux: mux, path: path, ended: make(chan error, 1)}
+	s.sessions.Go(func() {
+		c.ended <- serveStreams(serving, mux, s.Targets, s.MaxStreams)
+	})
+	return c, nil
+}
+
+// awaitInfo waits for the gateway's message. By then dials find the session.
+func (c *candidate) awaitInfo(ctx context.Context) error {
+	select {
+	case c.info = <-c.mux.Infos():
+		return nil
+	case <-c.mux.Done():
+		return c.mux.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// connect dials one session, unless there is a candidate already, and keeps it until it ends or
 // another should replace it. It returns the candidate to continue with, or nil if one has to be
 // dialed.
 func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next *candidate, err error) {
 	if on == nil {
-		if on, err = s.dial(ctx); err != nil {
+		if on, err = s.dial(ctx, serving); err != nil {
 			return nil, err
 		}
 	}
-	mux := on.mux
-	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "path", on.path)
-	s.active.replace(mux)
 	s.replicas.arrive(s.index)
-	ended := make(chan error, 1)
-	s.sessions.Go(func() {
-		ended <- serveStreams(serving, mux, s.Targets, s.MaxStreams)
-	})
-	s.states.set(s.index, State{Connected: true, Path: on.path})
-	search := s.newSearch(ctx, on.path)
+	search := s.newSearch(ctx, serving, on.path)
 	defer search.stop()
-	infos := mux.Infos()
 	if on.info != nil {
 		if err := s.handleInfo(on, on.info, search); err != nil {
-			return nil, s.discard(mux, err)
+			s.active.retire(on.mux)
+			return nil, err
 		}
 	}
+	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "path", on.path)
+	s.active.replace(on.mux)
+	s.states.set(s.index, State{Connected: true, Path: on.path})
+	return s.keep(ctx, on, search)
+}
+
+// keep returns when the session in use has ended, or should be replaced.
+func (s *sessionLoop) keep(ctx context.Context, on *candidate, search *search) (next *candidate, err error) {
 	for {
 		select {
-		case err := <-ended:
+		case err := <-on.ended:
 			return nil, err
-		case <-mux.Draining():
+		case <-on.mux.Draining():
 			return nil, errMoveRequested
-		case message := <-infos:
+		case message := <-on.mux.Infos():
 			if err := s.handleInfo(on, message, search); err != nil {
-				return nil, s.discard(mux, err)
+				s.active.retire(on.mux)
+				return nil, err
 			}
 		case better := <-search.found:
 			return better, nil
 		case <-ctx.Done():
-			mux.Drain()
+			on.mux.Drain()
 			return nil, context.Cause(ctx)
 		}
 	}
-}
-
-// discard drains a session that is of no use, and returns the reason.
-func (s *sessionLoop) discard(mux Multiplexer, reason error) error {
-	mux.Drain()
-	s.active.retire()
-	return reason
 }
 
 // handleInfo handles the gateway's message. An error means that the session is of no use.
@@ -210,18 +248,18 @@ func (s *sessionLoop) handleInfo(on *candidate, message []byte, search *search) 
 // could not reach one either; or the hub is too busy to issue a token, and would be too busy for a
 // tunnel. When that takes too long, or after any other failure, it returns no candidate and no
 // error, and the agent connects through the hub.
-func (s *sessionLoop) dialBack(ctx context.Context) (*candidate, error) {
+func (s *sessionLoop) dialBack(ctx, serving context.Context) (*candidate, error) {
 	if s.back == nil {
 		return nil, nil
 	}
 	if s.lost.IsZero() {
 		s.lost = s.Clock.Now()
 	}
-	candidate, err := s.dialPort(ctx, *s.back)
+	candidate, err := s.dialPort(ctx, serving, *s.back)
 	if err == nil || ctx.Err() != nil {
 		return candidate, err
 	}
-	if errors.Is(err, errSameReplica) || errors.Is(err, errNoToken) || isUnreachable(err) && !s.replicas.hasSession() {
+	if isUnsuitable(err) || errors.Is(err, errNoToken) || isUnreachable(err) && !s.replicas.hasSession() {
 		if s.Clock.Since(s.lost) < portPatience {
 			return nil, fmt.Errorf("reconnecting at the port of the gateway: %w", err)
 		}
@@ -244,8 +282,11 @@ func isUnreachable(err error) bool {
 	})
 }
 
-func (s *sessionLoop) dial(ctx context.Context) (*candidate, error) {
-	if back, err := s.dialBack(ctx); back != nil || err != nil {
+// dial starts a session. If it replaces another one that still serves, the gateway's message has
+// arrived, and dials find the new session. Gateways that send no message are not waited for longer
+// than infoTimeout.
+func (s *sessionLoop) dial(ctx, serving context.Context) (*candidate, error) {
+	if back, err := s.dialBack(ctx, serving); back != nil || err != nil {
 		return back, err
 	}
 	dialing, cancel := context.WithTimeout(ctx, s.DialTimeout)
@@ -254,10 +295,15 @@ func (s *sessionLoop) dial(ctx context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting the tunnel: %w", err)
 	}
-	mux, err := s.newMultiplexer(ctx, conn)
+	on, err := s.start(ctx, serving, conn, ViaHub)
 	if err != nil {
 		return nil, err
 	}
 	s.back = nil
-	return &candidate{mux: mux, path: ViaHub}, nil
+	if s.active.serves() {
+		waiting, cancel := context.WithTimeout(ctx, infoTimeout)
+		defer cancel()
+		_ = on.awaitInfo(waiting) // a session that has ended is noticed later
+	}
+	return on, nil
 }
