@@ -38,6 +38,7 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		f = start(ctx, fleet.Options{Members: []string{"member-1", "member-2"}, Replicas: 2})
 		object = prepareAll(ctx, f)
 		answers(ctx, f, object)
+		eachHoldsAll(ctx, f)
 		var err error
 		next, err = faults.Start(clientrest.AnonymousClientConfig(f.Hub.Config()))
 		Expect(err).NotTo(HaveOccurred())
@@ -55,12 +56,14 @@ var _ = Describe("A fleet whose hub moves under load", Ordered, Label("matrix"),
 		Expect(l.failures).To(BeEmpty())
 		Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 	}
-	// remakeEach restarts the gateways with new flags.
+	// remakeEach restarts the gateways with new flags. Like minReadySeconds of the chart's Deployment,
+	// it gives agents time to connect to a gateway before the next one stops.
 	remakeEach := func(ctx context.Context, l *load) {
 		GinkgoHelper()
 		for replica := range f.Gateways {
 			Expect(f.Remake(ctx, replica)).To(Succeed())
 			answers(ctx, f, object)
+			eachHoldsAll(ctx, f)
 			goesOn(ctx, l)
 		}
 	}

@@ -46,26 +46,12 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 		object = prepareAll(ctx, f)
 	})
 
-	// eachHoldsBoth waits until every replica holds tunnels of every member.
-	eachHoldsBoth := func(ctx context.Context) {
-		GinkgoHelper()
-		Eventually(func(g Gomega) {
-			for replica := range f.Gateways {
-				metrics, err := scrape(ctx, f.GatewayMetricsOf(replica))
-				g.Expect(err).NotTo(HaveOccurred())
-				for _, m := range f.Members {
-					g.Expect(metrics).To(HaveKeyWithValue(`fleetgate_tunnel_sessions{member="`+m.Name+`"}`, BeNumerically(">=", 1)))
-				}
-			}
-		}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
-	}
-
 	// losesNone applies an action to each gateway under load and expects every request to be
 	// answered.
 	losesNone := func(ctx context.Context, done string, do func(*env.Process)) {
 		GinkgoHelper()
 		answers(ctx, f, object)
-		eachHoldsBoth(ctx)
+		eachHoldsAll(ctx, f)
 		l := newLoad(f, object)
 		l.retries = 10
 		during(ctx, l, object, func() {
@@ -74,7 +60,7 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 				do(gateway)
 				Eventually(l.soFar).WithContext(ctx).Should(BeNumerically(">", before+200))
 				Expect(gateway.Start(ctx)).To(Succeed())
-				eachHoldsBoth(ctx)
+				eachHoldsAll(ctx, f)
 			}
 		})
 		AddReportEntry("requests while each gateway is "+done, l.String())
@@ -105,7 +91,7 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 				WithArguments(f.GatewayMetricsOf(1 - leader)).Should(HaveKeyWithValue(leading, 1.0))
 			AddReportEntry("until another gateway leads when the leader is "+end.how, time.Since(began).Round(100*time.Millisecond).String())
 			Expect(f.Gateways[leader].Start(ctx)).To(Succeed())
-			eachHoldsBoth(ctx)
+			eachHoldsAll(ctx, f)
 		}
 	})
 
@@ -120,7 +106,7 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 			Eventually(scrape).WithContext(ctx).WithArguments(survivors["gateway"]).Should(HaveKeyWithValue(leading, 1.0))
 			Expect(victims[0].Start(ctx)).To(Succeed())
 			answers(ctx, f, object)
-			eachHoldsBoth(ctx)
+			eachHoldsAll(ctx, f)
 			warm := newLoad(f, object)
 			during(ctx, warm, object, func() {
 				Eventually(warm.soFar).WithContext(ctx).Should(BeNumerically(">", 200))
@@ -154,7 +140,7 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 			Expect(l.answered).To(BeNumerically(">", 100), "too few requests for a result")
 
 			answers(ctx, f, object)
-			eachHoldsBoth(ctx)
+			eachHoldsAll(ctx, f)
 			for name, url := range survivors {
 				Eventually(func(g Gomega) {
 					after, err := held(ctx, url)
@@ -168,6 +154,20 @@ var _ = Describe("Two gateways", Ordered, Label("matrix"), func() {
 		}
 	})
 })
+
+// eachHoldsAll waits until every replica holds tunnels of every member.
+func eachHoldsAll(ctx context.Context, f *fleet.Fleet) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		for replica := range f.Gateways {
+			metrics, err := scrape(ctx, f.GatewayMetricsOf(replica))
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, m := range f.Members {
+				g.Expect(metrics).To(HaveKeyWithValue(`fleetgate_tunnel_sessions{member="`+m.Name+`"}`, BeNumerically(">=", 1)))
+			}
+		}
+	}).WithContext(ctx).WithTimeout(3 * time.Minute).Should(Succeed())
+}
 
 // leaderOf waits until one of two gateways is the leader.
 func leaderOf(ctx context.Context, f *fleet.Fleet) int {
