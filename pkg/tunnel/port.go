@@ -153,7 +153,7 @@ func (l batchListener) Accept() (net.Conn, error) {
 	return native.Batch(conn), nil
 }
 
-// handler authenticates before it looks at anything else in the request.
+// handler authenticates before it reads anything else in the request.
 func (p *Port) handler() http.Handler {
 	slots := make(chan struct{}, portAuthentications)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -189,7 +189,7 @@ func (p *Port) admit(req *http.Request) (string, Credential, *metav1.Status) {
 	}
 	is, err := p.IsAgentOf(req.Context(), agent.user, member)
 	if err != nil {
-		return "", Credential{}, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "whether this identity is the member's could not be looked up")
+		return "", Credential{}, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the identity of the member's agent could not be read")
 	}
 	if !is {
 		return "", Credential{}, refusalOf(http.StatusForbidden, metav1.StatusReasonForbidden, fmt.Sprintf("user %q is not the agent of this member", agent.user))
@@ -225,9 +225,10 @@ func (p *Port) authenticate(req *http.Request) (portAgent, *metav1.Status) {
 	return portAgent{user: user, expires: expires, token: token}, nil
 }
 
-// credential is reviewed during the session. A token whose revocation is watched has proved the
-// identity once, and agents request such tokens for a few minutes only. A certificate cannot be
-// revoked: it ends with its time or its CA.
+// credential is reviewed during the session. The expiry of a token whose revocation is watched limits
+// how long the token opens sessions, not how long these last: agents request such tokens for a few
+// minutes only, and tunnels should outlast a hub that issues none. A certificate cannot be revoked: it
+// ends with its time or its CA.
 func (p *Port) credential(agent portAgent, member string) Credential {
 	if agent.token != "" && p.Watched != nil && p.Watched(agent.user, member) {
 		agent.expires, agent.token = time.Time{}, ""

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"k8s.io/klog/v2"
@@ -17,6 +18,10 @@ const (
 	reviewPeriod = 10 * time.Second
 	// RenewBefore is how long before its credential expires an agent is asked to reconnect.
 	RenewBefore = time.Minute
+	// proofLifetime is how long after its admission an agent is admitted again at the latest, if nothing
+	// else ends its credential. Half of it is the least, so that all agents do not reconnect at the
+	// same time. It is long, because a hub that issues no tokens for an hour should cost few tunnels.
+	proofLifetime = 24 * time.Hour
 	// ExpiredLimit is how long streams may continue in a session whose credential has expired, if its
 	// agent was asked to reconnect. It has another session by then.
 	ExpiredLimit = 24 * time.Hour
@@ -30,7 +35,8 @@ var (
 // Credential is what a session was admitted with. It is reviewed while the session lasts. The zero
 // value is valid without end.
 type Credential struct {
-	// Expires is when it expires; zero if that is unknown or does not matter.
+	// Expires is when it expires. If it is zero, because that is unknown or does not matter, and
+	// StillValid is set, the agent proves its identity again after a day at most.
 	Expires time.Time
 	// StillValid is false once the agent would no longer be admitted. It is called as soon as dials
 	// find the session, because the agent may have lost its identity in the meantime, and then every
@@ -42,6 +48,9 @@ type Credential struct {
 func (r *Registry) review(ctx context.Context, s *session, c Credential) error {
 	if c.Expires.IsZero() && c.StillValid == nil {
 		return nil
+	}
+	if c.Expires.IsZero() {
+		c.Expires = time.Now().Add(time.Duration((1 + rand.Float64()) / 2 * float64(proofLifetime)))
 	}
 	ticker := time.NewTicker(reviewPeriod)
 	defer ticker.Stop()

@@ -70,6 +70,42 @@ func TestReview_SessionWithExpiredCredentialDrains(t *testing.T) {
 	})
 }
 
+func TestReview_EndsSessionWithStreamADayAfterExpiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, agent, ended := reviewedSession(t, tunnel.Credential{Expires: time.Now().Add(time.Minute)})
+		if _, err := r.DialEagerly(t.Context(), "one", "a"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(24 * time.Hour)
+		if len(ended) != 0 {
+			t.Error("the stream was cut within a day")
+		}
+		time.Sleep(2 * time.Minute)
+		if len(ended) != 1 || !isClosed(agent.Done()) {
+			t.Error("a session without a valid credential continues")
+		}
+	})
+}
+
+// The account of an agent is watched, but a session could outlast by months the token that opened it.
+func TestReview_AgentProvesItsIdentityEachDay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, agent, ended := reviewedSession(t, tunnel.Credential{StillValid: func(context.Context) (bool, error) { return true, nil }})
+		time.Sleep(11 * time.Hour)
+		if isClosed(agent.Draining()) {
+			t.Error("the agent is asked to reconnect within hours")
+		}
+		time.Sleep(13 * time.Hour)
+		if !isClosed(agent.Draining()) {
+			t.Error("the agent is not asked to reconnect within a day")
+		}
+		time.Sleep(time.Minute)
+		if len(ended) != 1 {
+			t.Error("an idle session continues")
+		}
+	})
+}
+
 func TestReview_EndsSessionOfRevokedAgent(t *testing.T) {
 	for name, calls := range map[string]int64{"during admission": 0, "later": 3} {
 		t.Run(name, func(t *testing.T) {
