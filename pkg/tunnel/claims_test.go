@@ -9,7 +9,7 @@ func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 	known := newReplicas(2)
 	claim := func(index int, replica string) {
 		t.Helper()
-		if err := known.claim(index, Info{Replica: replica, Replicas: 3}); err != nil {
+		if err := known.claim(index, Info{Replica: replica, Replicas: 3}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +43,7 @@ func TestReplicas_NotFreeWhileAnotherSessionMayEndThere(t *testing.T) {
 func TestReplicas_NotFreeWhileAnotherSessionIsAboutToArrive(t *testing.T) {
 	known := newReplicas(2)
 	known.arrive(0)
-	if err := known.claim(0, Info{Replica: "gateway-2", Replicas: 2}); err != nil {
+	if err := known.claim(0, Info{Replica: "gateway-2", Replicas: 2}, false); err != nil {
 		t.Fatal(err)
 	}
 	if known.isFree(0, "gateway-1") {
@@ -54,5 +54,19 @@ func TestReplicas_NotFreeWhileAnotherSessionIsAboutToArrive(t *testing.T) {
 	}
 	if !known.isFree(1, "gateway-1") {
 		t.Error("it is not free for a session that is not established")
+	}
+}
+
+func TestReplicas_MovingSessionAvoidsFullGateway(t *testing.T) {
+	known := newReplicas(2)
+	full := Info{Replica: "gateway-1", Replicas: 3, Full: true}
+	if err := known.claim(0, full, false); err != nil {
+		t.Errorf("a session that replaces none is not kept: %v", err)
+	}
+	if err := known.claim(1, Info{Replica: "gateway-2", Replicas: 3, Full: true}, true); !isUnsuitable(err) {
+		t.Errorf("moving to a full gateway: %v", err)
+	}
+	if err := known.claim(0, full, false); err != nil {
+		t.Errorf("the session in use ends when its gateway becomes full: %v", err)
 	}
 }

@@ -20,6 +20,9 @@ type Info struct {
 	// Members is the current or a recent number of members. Agents that have all lost their tunnels
 	// spread their reconnects over a longer time if there are more. 0 is unknown.
 	Members int `json:"members,omitempty"`
+	// Full is true while this gateway asks agents to move, because other gateways have fewer
+	// sessions. An agent that moves a session then tries another gateway.
+	Full bool `json:"full,omitempty"`
 	// Port is the gateway's own port for agents; nil if it has none.
 	Port *PortInfo `json:"port,omitempty"`
 }

@@ -20,6 +20,7 @@ type metrics struct {
 	dials        *prometheus.CounterVec
 	notConnected prometheus.Counter
 	peersMissing prometheus.Gauge
+	moves        prometheus.Counter
 }
 
 // meter holds one member's series.
@@ -54,11 +55,15 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "fleetgate_tunnel_peer_links_missing",
 			Help: "Number of serving replicas of the gateway to which this one has no link.",
 		}),
+		moves: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "fleetgate_tunnel_moves_requested_total",
+			Help: "Number of tunnel sessions that this gateway asked to move to a replica with fewer sessions.",
+		}),
 	}
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected, m.peersMissing} {
+	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected, m.peersMissing, m.moves} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the tunnel's metrics: %w", err)
 		}

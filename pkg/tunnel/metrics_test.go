@@ -41,6 +41,9 @@ fleetgate_tunnel_dials_not_connected_total 1
 # TYPE fleetgate_tunnel_dials_total counter
 fleetgate_tunnel_dials_total{member="one",result="ok"} 2
 fleetgate_tunnel_dials_total{member="one",result="refused"} 1
+# HELP fleetgate_tunnel_moves_requested_total Number of tunnel sessions that this gateway asked to move to a replica with fewer sessions.
+# TYPE fleetgate_tunnel_moves_requested_total counter
+fleetgate_tunnel_moves_requested_total 0
 # HELP fleetgate_tunnel_peer_links_missing Number of serving replicas of the gateway to which this one has no link.
 # TYPE fleetgate_tunnel_peer_links_missing gauge
 fleetgate_tunnel_peer_links_missing 0

@@ -18,7 +18,7 @@ import (
 )
 
 // link establishes a link to one address, calls established, and uses the link until it ends.
-func (p *Peers) link(ctx context.Context, address string, established func()) error {
+func (p *Peers) link(ctx context.Context, address string, established func(*peerLink)) error {
 	dialer := &net.Dialer{Timeout: peerTimeout}
 	raw, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -43,7 +43,7 @@ func (p *Peers) link(ctx context.Context, address string, established func()) er
 }
 
 // follow reads the members that the other gateway holds.
-func (p *Peers) follow(mux *native.Multiplexer, announcements net.Conn, established func()) error {
+func (p *Peers) follow(mux *native.Multiplexer, announcements net.Conn, established func(*peerLink)) error {
 	reader := bufio.NewReaderSize(announcements, 2*MaxTargetLength)
 	name, err := readLine(reader)
 	if err != nil {
@@ -52,12 +52,12 @@ func (p *Peers) follow(mux *native.Multiplexer, announcements net.Conn, establis
 	if name == p.name {
 		return errOwnAddress
 	}
-	link := &peerLink{session: &nativeSession{Multiplexer: mux}, members: map[string]struct{}{}}
+	link := &peerLink{session: &nativeSession{Multiplexer: mux}, since: time.Now(), members: map[string]struct{}{}}
 	if !p.add(name, link) {
 		return fmt.Errorf("%w: %q", errLinkedAlready, Printable(name, MaxTargetLength))
 	}
 	defer p.remove(name)
-	established()
+	established(link)
 	for {
 		line, err := readLine(reader)
 		if err != nil {
@@ -104,6 +104,8 @@ func (p *Peers) remove(name string) {
 // peerLink is another gateway.
 type peerLink struct {
 	session *nativeSession
+	// since is when the link was established.
+	since time.Time
 
 	// mu guards members.
 	mu      sync.Mutex
@@ -140,10 +142,17 @@ func (l *peerLink) holds(member string) bool {
 	return ok
 }
 
+// load is the number of members that have a session there.
+func (l *peerLink) load() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.members)
+}
+
 func (r *Registry) setPeers(p *Peers) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.peers = p
+	r.peers, r.loads = p, p.loads
 }
 
 // peerLinks are the links over which the member can be reached, in random order to share the load.
@@ -171,7 +180,7 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 // respond.
 var errPeerUnresponsive = fmt.Errorf("%w: %w: the replica of the gateway that has its tunnel does not respond", ErrNotConnected, ErrUnresponsive)
 
-// dialPeers asks the gateways that hold a session of the member. here is the error of this gateway,
+// dialPeers dials over the gateways that have a session of the member. here is the error of this gateway,
 // which is returned if no other has one.
 func (r *Registry) dialPeers(ctx context.Context, member, target string, here error) (net.Conn, error) {
 	for _, link := range r.peerLinks(member) {

@@ -44,7 +44,7 @@ type Peers struct {
 
 	// mu guards the following fields.
 	mu sync.Mutex
-	// links are the gateways that were dialed and answered, by name.
+	// links are the gateways that are linked, by name.
 	links map[string]*peerLink
 	// declared are the gateways that should be linked, by address.
 	declared map[string]*declaredPeer
@@ -155,6 +155,7 @@ func (p *Peers) leave() {
 func (p *Peers) Run(ctx context.Context, peers <-chan []Peer) error {
 	var links sync.WaitGroup
 	defer links.Wait()
+	links.Go(func() { p.registry.keepBalanced(ctx) })
 	for {
 		select {
 		case <-ctx.Done():
@@ -178,9 +179,9 @@ func (p *Peers) keep(ctx context.Context, address string, d *declaredPeer) {
 	report := &linkReport{address: address}
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := p.link(ctx, address, func() {
+		err := p.link(ctx, address, func(link *peerLink) {
 			report.established(ctx)
-			p.setState(d, established)
+			p.setLink(d, link)
 		})
 		if ctx.Err() != nil {
 			return

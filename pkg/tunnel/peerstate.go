@@ -30,7 +30,9 @@ const (
 type declaredPeer struct {
 	serving bool
 	state   linkState
-	stop    context.CancelFunc
+	// link is the established link, or the last one.
+	link *peerLink
+	stop context.CancelFunc
 }
 
 type linkState int
@@ -86,6 +88,13 @@ func (p *Peers) setState(d *declaredPeer, state linkState) {
 	p.reportCount()
 }
 
+func (p *Peers) setLink(d *declaredPeer, link *peerLink) {
+	p.mu.Lock()
+	d.link = link
+	p.mu.Unlock()
+	p.setState(d, established)
+}
+
 // stateAfter is the state of an address whose link has ended, or could not be established.
 func stateAfter(err error) linkState {
 	if errors.Is(err, errOwnAddress) || errors.Is(err, errLinkedAlready) {
@@ -106,6 +115,24 @@ func (p *Peers) Replicas() int {
 		}
 	}
 	return count
+}
+
+// loads are the numbers of members with sessions at the other serving gateways. known is false if
+// one of them is not connected, does not respond, or was connected only recently: agents may be on
+// their way to it.
+func (p *Peers) loads() (loads []int, known bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, d := range p.declared {
+		if !d.serving || d.state == redundant {
+			continue
+		}
+		if d.state != established || time.Since(d.link.since) < balanceSettles || d.link.session.Unresponsive() {
+			return nil, false
+		}
+		loads = append(loads, d.link.load())
+	}
+	return loads, true
 }
 
 // MissingLinks is the number of gateways to which there should be a link and is none.

@@ -11,6 +11,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -79,8 +80,12 @@ type Registry struct {
 	serving sync.WaitGroup
 
 	listeners listeners
-	// peers are the other gateways, nil without any.
+	// peers are the other gateways, nil without any. loads are the numbers of members with sessions
+	// there, if known.
 	peers *Peers
+	loads func() (loads []int, known bool)
+	// full is true while this gateway asks agents to move.
+	full atomic.Bool
 }
 
 // NewRegistry returns a registry without sessions. It fails when the metrics cannot be registered.
@@ -97,6 +102,7 @@ func NewRegistry(o Options) (*Registry, error) {
 		newMultiplexer: nativeMultiplexer(native.Gateway, o.MaxStreamsPerSession, unread),
 		unread:         unread,
 		members:        map[string][]*session{},
+		loads:          func() ([]int, bool) { return nil, false },
 
 		sessionChanges: sessionChanges{began: time.Now()},
 	}, nil
@@ -321,7 +327,9 @@ func (r *Registry) sendInfo(s *nativeSession) {
 	if r.options.Info == nil {
 		return
 	}
-	message, err := json.Marshal(r.options.Info())
+	info := r.options.Info()
+	info.Full = r.full.Load()
+	message, err := json.Marshal(info)
 	if err == nil && len(message) <= native.MaxInfo {
 		s.SendInfo(message)
 	}

@@ -13,8 +13,11 @@ import (
 // second one would not help when that gateway stops.
 var errSameReplica = errors.New("another tunnel of this agent ends in the same gateway")
 
+// errFull is why an agent that moves a session tries another gateway.
+var errFull = errors.New("the gateway has more tunnels than others")
+
 // isUnsuitable is true if a session works, but should end in another gateway.
-func isUnsuitable(err error) bool { return errors.Is(err, errSameReplica) }
+func isUnsuitable(err error) bool { return errors.Is(err, errSameReplica) || errors.Is(err, errFull) }
 
 // replicas is what an agent knows about the gateways from their messages, and which of its sessions
 // ends in which of them.
@@ -46,9 +49,9 @@ func (r *replicas) arrive(index int) {
 	r.unnamed[index] = true
 }
 
-// claim records that the session ends in the gateway that sent info. An error means that the
-// session should be closed.
-func (r *replicas) claim(index int, info Info) error {
+// claim records that the session ends in the gateway that sent info. An error means that the session
+// should be closed. A session that moves should not end in a full gateway.
+func (r *replicas) claim(index int, info Info, moves bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unnamed, index)
@@ -60,6 +63,9 @@ func (r *replicas) claim(index int, info Info) error {
 	r.count = info.Replicas
 	if r.isClaimedByOther(index, info.Replica) {
 		return errSameReplica
+	}
+	if moves && info.Full {
+		return errFull
 	}
 	r.claimed[index] = info.Replica
 	return nil
@@ -85,6 +91,14 @@ func (r *replicas) isFree(index int, replica string) bool {
 		}
 	}
 	return !r.isClaimedByOther(index, replica)
+}
+
+// isOwn is true if the session ends in that gateway already.
+func (r *replicas) isOwn(index int, replica string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own, claimed := r.claimed[index]
+	return claimed && own == replica
 }
 
 func (r *replicas) isClaimedByOther(index int, replica string) bool {

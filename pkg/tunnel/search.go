@@ -24,7 +24,7 @@ const (
 	portPatience = 10 * time.Second
 )
 
-// search looks for a session at the gateway's own port while the agent has one through the hub.
+// search tries to establish a session at the gateway's own port while the agent has one through the hub.
 type search struct {
 	*sessionLoop
 	// found gets at most one candidate.
@@ -76,7 +76,7 @@ func (s *search) run(ctx, serving context.Context) {
 		case port = <-s.port:
 		case <-retry:
 		}
-		better, err := s.dialPort(ctx, serving, port)
+		better, err := s.dialPort(ctx, serving, port, met < directOthers)
 		if err == nil {
 			s.found <- better
 			return
@@ -95,7 +95,7 @@ func (s *search) run(ctx, serving context.Context) {
 
 // dialPort starts a session at the port, and checks in which gateway it ends, because several may
 // share one address.
-func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo) (*candidate, error) {
+func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo, moves bool) (*candidate, error) {
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	conn, err := s.Direct(ctx, port)
@@ -107,7 +107,7 @@ func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo) (*ca
 		return nil, err
 	}
 	if err = on.awaitInfo(ctx); err == nil {
-		err = s.isUsable(on)
+		err = s.isUsable(on, moves)
 	}
 	if err != nil {
 		s.active.retire(on.mux)
@@ -117,7 +117,7 @@ func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo) (*ca
 }
 
 // isUsable returns why the session should end in another gateway.
-func (s *sessionLoop) isUsable(on *candidate) error {
+func (s *sessionLoop) isUsable(on *candidate, moves bool) error {
 	info, err := ParseInfo(on.info)
 	if err != nil || info.Replica == "" {
 		//lint:ignore nilerr It is of a later version.
@@ -125,6 +125,9 @@ func (s *sessionLoop) isUsable(on *candidate) error {
 	}
 	if !s.replicas.isFree(s.index, info.Replica) {
 		return errSameReplica
+	}
+	if moves && info.Full && !s.replicas.isOwn(s.index, info.Replica) {
+		return errFull
 	}
 	return nil
 }

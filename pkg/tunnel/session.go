@@ -98,7 +98,7 @@ func (s *nativeSession) becomesUnresponsive(ctx context.Context) bool {
 	return false
 }
 
-// dialEagerly opens a stream and lets the caller write at once. The first Read looks for the
+// dialEagerly opens a stream and lets the caller write at once. The first Read consumes the
 // agent's response. Until then the agent is probed, and the stream ends with [ErrUnresponsive] if it does not
 // respond.
 func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Conn, error) {
@@ -126,7 +126,7 @@ func (s *nativeSession) open(ctx context.Context, h header) (net.Conn, error) {
 	return stream, err
 }
 
-// headerFor tells the agent how long this side will wait.
+// headerFor says how long this side will wait.
 func headerFor(ctx context.Context, target string) header {
 	h := header{target: target}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -145,8 +145,10 @@ type session struct {
 	// sessionChanges are the registry's.
 	sessionChanges *sessionChanges
 	open           atomic.Int64
-	// retired is set when the agent wants no more streams. The registry's lock guards it.
+	// retired is set when the agent wants no more streams, asked when it was asked to move to another
+	// gateway. The registry's lock guards them.
 	retired bool
+	asked   time.Time
 }
 
 // dial counts and limits the session's streams.

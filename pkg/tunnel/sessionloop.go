@@ -32,8 +32,7 @@ type sessionLoop struct {
 	// be reached. lost is when that session ended, zero while it lasts.
 	back *PortInfo
 	lost time.Time
-	// met counts the connections in a row that ended in a gateway to which the agent has another
-	// session.
+	// met counts the connections in a row that ended in an unsuitable gateway.
 	met int
 
 	active agentSessions
@@ -149,6 +148,9 @@ type candidate struct {
 	info []byte
 	// ended receives why the session has ended.
 	ended chan error
+	// moves is true if the agent has time to try other gateways, because the previous session serves
+	// and not too many were tried.
+	moves bool
 }
 
 // start begins a session on a connection, and serves its streams.
@@ -195,6 +197,7 @@ func (s *sessionLoop) connect(ctx, serving context.Context, on *candidate) (next
 		}
 	}
 	klog.FromContext(ctx).Info("Connected the tunnel to the hub", "member", s.Member, "path", on.path)
+	on.moves = false
 	s.active.replace(on.mux)
 	s.states.set(s.index, State{Connected: true, Path: on.path})
 	return s.keep(ctx, on, search)
@@ -229,7 +232,7 @@ func (s *sessionLoop) handleInfo(on *candidate, message []byte, search *search) 
 		//lint:ignore nilerr It is of a later version.
 		return nil
 	}
-	if err := s.replicas.claim(s.index, info); err != nil {
+	if err := s.replicas.claim(s.index, info, on.moves); err != nil {
 		return err
 	}
 	switch {
@@ -244,7 +247,7 @@ func (s *sessionLoop) handleInfo(on *candidate, message []byte, search *search) 
 
 // dialBack connects to the port of the lost session. When a gateway restarts, a thousand agents
 // then ask the hub only for a token each, and not for a tunnel. It returns a retryable error while
-// a retry there makes sense: nobody answers and the agent has no session to any gateway, so the hub
+// a retry there makes sense: nobody listens there and the agent has no session to any gateway, so the hub
 // could not reach one either; or the hub is too busy to issue a token, and would be too busy for a
 // tunnel. When that takes too long, or after any other failure, it returns no candidate and no
 // error, and the agent connects through the hub.
@@ -255,7 +258,7 @@ func (s *sessionLoop) dialBack(ctx, serving context.Context) (*candidate, error)
 	if s.lost.IsZero() {
 		s.lost = s.Clock.Now()
 	}
-	candidate, err := s.dialPort(ctx, serving, *s.back)
+	candidate, err := s.dialPort(ctx, serving, *s.back, s.active.serves())
 	if err == nil || ctx.Err() != nil {
 		return candidate, err
 	}
@@ -301,6 +304,7 @@ func (s *sessionLoop) dial(ctx, serving context.Context) (*candidate, error) {
 	}
 	s.back = nil
 	if s.active.serves() {
+		on.moves = s.met < sameReplicaSearches
 		waiting, cancel := context.WithTimeout(ctx, infoTimeout)
 		defer cancel()
 		_ = on.awaitInfo(waiting) // a session that has ended is noticed later
