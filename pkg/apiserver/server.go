@@ -63,12 +63,13 @@ func (c CompletedConfig) New(ctx context.Context) (*Server, error) {
 	}
 	codecs := serializer.NewCodecFactory(scheme)
 	generic := genericserver.NewConfig(codecs)
-	listener, err := c.listen(ctx)
+	plain, err := c.listen(ctx)
 	if err != nil {
 		return nil, err
 	}
+	listener := newConnections(plain, c.config.Replicas)
 	generic.SecureServing = &genericserver.SecureServingInfo{Listener: listener, Cert: c.config.Certificate}
-	server, err := c.build(ctx, scheme, codecs, generic)
+	server, err := c.build(ctx, scheme, codecs, generic, listener)
 	if err != nil {
 		_ = listener.Close()
 		return nil, err
@@ -88,7 +89,7 @@ func (c CompletedConfig) listen(ctx context.Context) (net.Listener, error) {
 	return listener, nil
 }
 
-func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config) (*Server, error) {
+func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, codecs serializer.CodecFactory, generic *genericserver.Config, open *connections) (*Server, error) {
 	known, bulk, debug, err := c.callers(ctx, generic)
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
 		ReviewPeriod: c.config.ReviewPeriod,
 	})
-	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views, debug: debug})
+	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views, debug: debug}, open)
 	holdBack(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
@@ -241,14 +242,14 @@ func (c CompletedConfig) plain(generic *genericserver.Config) {
 	generic.RequestTimeout = c.config.RequestTimeout
 }
 
-func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes) {
+func (c CompletedConfig) configure(generic *genericserver.Config, scheme *runtime.Scheme, own routes, open *connections) {
 	c.plain(generic)
 	generic.MaxRequestsInFlight = maxInFlight
 	generic.MaxMutatingRequestsInFlight = maxMutatingInFlight
 	generic.LongRunningFunc = longRunning
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
 		chain := genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
-		return clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)), c.config.MemberDomain)
+		return open.withGoaway(clustergateway.WithEndpoint(clustergateway.WithParsed(fleetview.WithParsed(chain)), c.config.MemberDomain))
 	}
 	namer := openapinamer.NewDefinitionNamer(scheme)
 	generic.OpenAPIConfig = genericserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)

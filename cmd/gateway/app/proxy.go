@@ -69,6 +69,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 	config := &apiserver.Config{
 		Hub:         g.REST,
 		Address:     g.Serving.Listen(g.Serving.SecurePort),
+		Replicas:    func() int { return tunnels.port.info().Replicas },
 		Certificate: g.certificates,
 		Members:     members,
 		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
