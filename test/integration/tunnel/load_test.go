@@ -25,6 +25,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/paths"
 	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
@@ -40,6 +41,8 @@ type load struct {
 	want []byte
 	// retries is how often a user retries a failed request.
 	retries int
+	// limit is the longest time of a request.
+	limit time.Duration
 
 	// mu guards the fields below it.
 	mu       sync.Mutex
@@ -53,7 +56,7 @@ type load struct {
 
 func newLoad(f *fleet.Fleet, object *corev1.ConfigMap) *load {
 	GinkgoHelper()
-	l := &load{want: []byte(object.Data["payload"]), failures: map[string]int{}}
+	l := &load{limit: patience, want: []byte(object.Data["payload"]), failures: map[string]int{}}
 	for _, m := range f.Members {
 		config, err := clientcmd.BuildConfigFromFlags("", f.MemberKubeconfig(m.Name))
 		Expect(err).NotTo(HaveOccurred())
@@ -62,6 +65,21 @@ func newLoad(f *fleet.Fleet, object *corev1.ConfigMap) *load {
 			l.client, err = clientrest.HTTPClientFor(config)
 			Expect(err).NotTo(HaveOccurred())
 		}
+	}
+	return l
+}
+
+// newLoadAt is newLoad for users of one replica's own endpoint.
+func newLoadAt(f *fleet.Fleet, object *corev1.ConfigMap, replica int) *load {
+	GinkgoHelper()
+	l := newLoad(f, object)
+	config, err := clientcmd.BuildConfigFromFlags("", f.HubKubeconfig())
+	Expect(err).NotTo(HaveOccurred())
+	config.CAData, config.Insecure = nil, true
+	l.client, err = clientrest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	for i, m := range f.Members {
+		l.urls[i] = f.GatewayAPIOf(replica) + paths.MemberEndpoint + m.Name + "/api/v1/namespaces/" + object.Namespace + "/configmaps"
 	}
 	return l
 }
@@ -116,7 +134,7 @@ type wrongAnswer struct{ what string }
 func (w *wrongAnswer) Error() string { return w.what }
 
 func (l *load) try(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), l.limit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -61,6 +61,11 @@ type Options struct {
 	// Replicas is how many gateways there are; 0 is 1. Several live as long as the
 	// process that starts them.
 	Replicas int
+	// Later is how many of them, the last ones, Start leaves to the suite.
+	Later int
+	// PeerAddress, if set, returns the address at which a replica finds another one, for example that
+	// of a link to its address.
+	PeerAddress func(from, to int, address string) (string, error)
 	// IPv6 has everything listen on ::1 alone; there is one gateway then.
 	IPv6 bool
 	// Audit has the hub record the metadata of every request, for package audit.

@@ -100,7 +100,11 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 		),
 		Ready: env.Answers(http.DefaultClient, "http://"+onPort(host, f.ports[portProbes])+"/readyz"),
 	}
-	if peers := f.peers(replica); len(peers) > 0 {
+	peers, err := f.peers(replica)
+	if err != nil {
+		return nil, err
+	}
+	if len(peers) > 0 {
 		options.Args = append(options.Args, fmt.Sprintf("--peer-port=%d", f.ports[portPeers]), "--peers="+strings.Join(peers, ","))
 	}
 	if f.OCM {

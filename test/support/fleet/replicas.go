@@ -44,19 +44,25 @@ func (f *Fleet) externalName() string {
 }
 
 // peers are the other replicas.
-func (f *Fleet) peers(replica int) []string {
-	var others []string
+func (f *Fleet) peers(replica int) (others []string, err error) {
 	for i := range f.Replicas {
-		if i != replica {
-			others = append(others, onPort(f.address(i), f.ports[portPeers]))
+		if i == replica {
+			continue
 		}
+		address := onPort(f.address(i), f.ports[portPeers])
+		if f.PeerAddress != nil {
+			if address, err = f.PeerAddress(replica, i, address); err != nil {
+				return nil, err
+			}
+		}
+		others = append(others, address)
 	}
-	return others
+	return others, nil
 }
 
 // startReplicas starts the gateways after the first, and the balancer before all.
 func (f *Fleet) startReplicas(ctx context.Context) error {
-	for _, gateway := range f.Gateways[1:] {
+	for _, gateway := range f.Gateways[1 : len(f.Gateways)-f.Later] {
 		f.Progress("hub: starting " + gateway.Name())
 		if err := gateway.Start(ctx); err != nil {
 			return err
@@ -207,6 +213,11 @@ func (f *Fleet) GatewayMetricsOf(replica int) string {
 // GatewayAPI is the URL at which clients that reach the gateway itself, not through
 // the hub's API server, find it.
 func (f *Fleet) GatewayAPI() string { return "https://" + onPort(f.front(), f.ports[portAPI]) }
+
+// GatewayAPIOf is the same of one replica, counted from 0.
+func (f *Fleet) GatewayAPIOf(replica int) string {
+	return "https://" + onPort(f.address(replica), f.ports[portAPI])
+}
 
 // Remake starts a gateway again with the settings that the fleet has now, such as other
 // GatewayArgs.
