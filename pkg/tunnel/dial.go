@@ -102,7 +102,7 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 	return nil, last
 }
 
-// isFinal is true if another session would give the same answer.
+// isFinal is true if another session would give the same result.
 func isFinal(err error) bool {
 	return IsRefused(err) && !isRefusedAs(err, Busy, UnknownTarget)
 }

@@ -10,7 +10,7 @@
 //   - [Registry] holds the sessions of this gateway by member. DialMember opens a
 //     stream to a target of a member and returns it as a net.Conn. A dial to a member
 //     without a session fails at once with [ErrNotConnected].
-//   - [Registry.UpgradeHandler] accepts sessions that come in through the hub's API
+//   - [Registry.UpgradeHandler] accepts sessions through the hub's API
 //     server as an upgraded request. The caller has authenticated and authorized
 //     that request, and names the member: this package never takes a member's name
 //     from an agent's data.

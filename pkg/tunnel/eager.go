@@ -11,15 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// eagerConn is a stream whose agent might not have answered yet. Writes are sent at once. The first
+// eagerConn is a stream whose agent might not have responded yet. Writes are sent at once. The first
 // Read consumes the response and fails with the agent's refusal if it is one.
 type eagerConn struct {
 	net.Conn
-	// stopProbes is called once the agent has answered, unresponsive is set if it did not respond.
+	// stopProbes is called once the agent has responded, unresponsive is set if it did not respond.
 	stopProbes   context.CancelFunc
 	unresponsive atomic.Bool
 
-	// mu guards the following fields, and lets only one Read look for the response at a time.
+	// mu guards the following fields, and lets only one Read wait for the response at a time.
 	mu sync.Mutex
 	// response is the part that has arrived: a deadline may end a Read in the middle.
 	response  []byte

@@ -52,13 +52,13 @@ func (e *Egress) DialContext(ctx context.Context, network, address string) (net.
 		return nil, fmt.Errorf("connecting to proxy %s: %w", proxy.Host, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	tunnelled, err := askProxy(conn, proxy, address)
+	tunnelled, err := connectThrough(conn, proxy, address)
 	if !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("asking proxy %s for %s: %w", proxy.Host, address, err)
+		return nil, fmt.Errorf("requesting %s from proxy %s: %w", address, proxy.Host, err)
 	}
 	return tunnelled, nil
 }
@@ -102,7 +102,7 @@ func (e *Egress) connect(ctx context.Context, network string, proxy *url.URL) (n
 	return secured, nil
 }
 
-func askProxy(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
+func connectThrough(conn net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	req := &http.Request{
 		Method: http.MethodConnect,
 		URL:    &url.URL{Opaque: address},

@@ -20,7 +20,7 @@ var (
 	ErrDraining = native.ErrDraining
 	// ErrUnresponsive is returned by a dial when the member's agent did not respond to a probe in any of
 	// its sessions. Dials wrap it in ErrNotConnected.
-	ErrUnresponsive = errors.New("the member's agent does not answer")
+	ErrUnresponsive = errors.New("the member's agent does not respond")
 	// ErrRefused is matched by every [RefusedError].
 	ErrRefused = errors.New("the member refused the connection")
 	// ErrTooManySessions is returned by Serve when the member has the maximum number of sessions.
@@ -48,7 +48,7 @@ const (
 	UnknownTarget Code = 1
 	// Unreachable: the target is known, but could not be reached.
 	Unreachable Code = 2
-	// TimedOut: the target did not answer in the time that the gateway gave.
+	// TimedOut: the target did not respond in the time that the gateway gave.
 	TimedOut Code = 3
 	// Busy: too many streams are open.
 	Busy Code = 4
@@ -87,6 +87,5 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 // IsNotConnected says that the member has no session here.
 func IsNotConnected(err error) bool { return errors.Is(err, ErrNotConnected) }
 
-// IsRefused says that the member's agent answered no; errors.As with a
-// *RefusedError tells why.
+// IsRefused says that the member's agent refused; errors.As with a *RefusedError gives the reason.
 func IsRefused(err error) bool { return errors.Is(err, ErrRefused) }

@@ -97,7 +97,7 @@ func move(dst, src net.Conn) error {
 		_ = half.CloseWrite()
 		return nil
 	}
-	// Without half close, the only way to signal the end is to close.
+	// Without half close, only a close can signal the end.
 	_ = dst.Close()
 	return nil
 }

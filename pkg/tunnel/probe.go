@@ -17,20 +17,20 @@ import (
 // broken. The result is true for members that cannot be reached, for sessions of protocols without
 // probes, and for a session with so much queued data that the result would not be reliable.
 func (r *Registry) Responds(ctx context.Context, member string) bool {
-	var asking sync.WaitGroup
+	var probing sync.WaitGroup
 	var noResponse atomic.Int64
 	sessions := 0
 	for _, s := range r.paths(member) {
 		sessions++
 		if own, ok := s.(*nativeSession); ok {
-			asking.Go(func() {
+			probing.Go(func() {
 				if !own.Responds(ctx) {
 					noResponse.Add(1)
 				}
 			})
 		}
 	}
-	asking.Wait()
+	probing.Wait()
 	if sessions == 0 || int(noResponse.Load()) < sessions {
 		return true
 	}

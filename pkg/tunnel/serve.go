@@ -55,7 +55,7 @@ func (s *server) serve(ctx context.Context, stream net.Conn) {
 	defer s.open.Add(-1)
 	n := s.open.Add(1)
 	if n > 2*s.max {
-		// No answer either: a flooding peer does not read it.
+		// No response either: a flooding peer does not read it.
 		abandon(stream)
 		return
 	}
@@ -108,7 +108,7 @@ func (s *server) reach(ctx context.Context, h header) (Handler, error) {
 	return handle, err
 }
 
-// refuse answers with the reason, and waits until the gateway has closed. A stream that is closed
+// refuse responds with the reason, and waits until the gateway has closed. A stream that is closed
 // while data still arrives is reset, and the response could be lost with it.
 func refuse(stream net.Conn, err error) {
 	_ = stream.SetDeadline(time.Now().Add(refusalTime))

@@ -86,7 +86,7 @@ func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Statu
 	return refusalOf(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err.Error())
 }
 
-// hijack answers 101 and takes over the connection.
+// hijack responds 101 and takes over the connection.
 func hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// responseTimeout is how long a live peer may take to answer a probe; tripsWithin is the limit in
+	// responseTimeout is how long a live peer may take to respond to a probe; tripsWithin is the limit in
 	// round trips where those are long.
 	responseTimeout = 1500 * time.Millisecond
 	tripsWithin     = 4
@@ -26,11 +26,11 @@ const (
 // probes check whether the peer lives. Only one probe is in flight, for all callers: a peer ends a
 // session that pings too often.
 type probes struct {
-	// mu guards asking.
+	// mu guards inFlight.
 	mu sync.Mutex
-	// asking is closed when the probe in flight is answered or has timed out; nil if there is none.
-	asking chan struct{}
-	// noResponse is the number of reads at the time of an unanswered probe, plus one. It is 0 if
+	// inFlight is closed when the time of the probe in flight is over; nil if there is none.
+	inFlight chan struct{}
+	// noResponse is the number of reads at the time of a probe without a response, plus one. It is 0 if
 	// there was none, and counts until anything arrives.
 	noResponse atomic.Int64
 }
@@ -46,11 +46,11 @@ func (c *Multiplexer) Responds(ctx context.Context) bool {
 	}
 	q := &c.probes
 	q.mu.Lock()
-	probed := q.asking
+	probed := q.inFlight
 	if probed == nil {
 		probed = make(chan struct{})
-		q.asking = probed
-		c.ask(probed)
+		q.inFlight = probed
+		c.probe(probed)
 	}
 	q.mu.Unlock()
 	select {
@@ -61,24 +61,24 @@ func (c *Multiplexer) Responds(ctx context.Context) bool {
 	return !c.Unresponsive()
 }
 
-// ask starts a probe that ends with a response or as unanswered.
-func (c *Multiplexer) ask(probed chan struct{}) {
+// probe starts a probe, and closes probed when its time is over.
+func (c *Multiplexer) probe(probed chan struct{}) {
 	before := c.wire.reads.Load()
-	telling := c.wire.sent.Load()-c.wire.answered.Load() <= probeBacklog
+	reliable := c.wire.sent.Load()-c.wire.acked.Load() <= probeBacklog
 	c.ping()
 	within, began := max(responseTimeout, tripsWithin*c.roundTrip()), time.Now()
 	time.AfterFunc(within, func() {
 		c.probes.mu.Lock()
 		defer c.probes.mu.Unlock()
-		if telling && c.wire.reads.Load() == before && time.Since(began) <= within+probeSlack {
+		if reliable && c.wire.reads.Load() == before && time.Since(began) <= within+probeSlack {
 			c.probes.noResponse.Store(before + 1)
 		}
-		c.probes.asking = nil
+		c.probes.inFlight = nil
 		close(probed)
 	})
 }
 
-// Unresponsive is true if the peer did not answer a probe, and nothing has arrived since.
+// Unresponsive is true if the peer did not respond to a probe, and nothing has arrived since.
 func (c *Multiplexer) Unresponsive() bool {
 	noResponse := c.probes.noResponse.Load()
 	return noResponse != 0 && c.wire.reads.Load() == noResponse-1

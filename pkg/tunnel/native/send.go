@@ -200,7 +200,7 @@ func (s *Stream) granted(n uint32) bool {
 // maxCredit is the largest window of the protocol.
 const maxCredit = 1 << 30
 
-// CloseWrite tells the peer that nothing more will be written; reading continues.
+// CloseWrite signals that nothing more will be written; reading continues.
 func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	closed := s.closed

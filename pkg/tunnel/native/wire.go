@@ -36,9 +36,9 @@ type wire struct {
 	silence, stall time.Duration
 	// readArmed belongs to the goroutine that reads, writeArmed to the current writer.
 	readArmed, writeArmed time.Time
-	// reads counts reads, sent the bytes that were or are being sent, and answered the value of
+	// reads counts reads, sent the bytes that were or are being sent, and acked the value of
 	// sent when something last arrived.
-	reads, sent, answered atomic.Int64
+	reads, sent, acked atomic.Int64
 }
 
 func newWire(conn net.Conn) *wire {
@@ -61,7 +61,7 @@ func (w *wire) Read(p []byte) (int, error) {
 	n, err := w.Conn.Read(p)
 	if n > 0 {
 		w.reads.Add(1)
-		w.answered.Store(w.sent.Load())
+		w.acked.Store(w.sent.Load())
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = fmt.Errorf("%w for %s", ErrPeerSilent, w.silence)

@@ -62,7 +62,7 @@ func ServeBenchmark(c net.Conn) {
 	}
 }
 
-// Path is a way to the benchmarks' server.
+// Path leads to the benchmarks' server.
 type Path struct {
 	Name string
 	// Open prepares the path and returns a dialer for it.
