@@ -71,4 +71,54 @@ var _ = Describe("The book's own objects", func() {
 		}
 		Expect(seen).To(BeNumerically(">", 60))
 	})
+
+	It("get a warning where the book excludes what the provider accepts", func(ctx SpecContext) {
+		listener, heard := listening()
+		namespace := expect.FreshNamespace(ctx, masters)
+		for value, warning := range map[string]string{
+			"{privateDNSZone: None}":                  "has no effect without enablePrivateCluster",
+			"{enablePrivateClusterPublicFQDN: true}":  "has no effect without enablePrivateCluster",
+			"{enablePrivateClusterPublicFQDN: false}": "",
+			"{privateDNSZone: System, enablePrivateCluster: true, enablePrivateClusterPublicFQDN: true}": "",
+		} {
+			tried := controlPlane(namespace, "book")
+			set("spec.apiServerAccessProfile", value)(tried)
+			Expect(listener.Create(ctx, tried, client.DryRunAll)).To(Succeed(), value)
+			expectBookWarning(heard, warning)
+		}
+		for path, warning := range map[string]string{
+			"spec.networkSpec.nodeOutboundLB.sku":         "only Standard load balancers are supported",
+			"spec.networkSpec.controlPlaneOutboundLB.sku": "only Standard load balancers are supported",
+			"spec.bastionSpec.azureBastion.subnet":        "must have the name AzureBastionSubnet",
+		} {
+			tried := azureCluster(namespace, "book")
+			value := "Basic"
+			if strings.HasSuffix(path, "subnet") {
+				value = "{name: other, role: bastion, cidrBlocks: [10.2.0.0/27]}"
+			}
+			set(path, value)(tried)
+			Expect(listener.Create(ctx, tried, client.DryRunAll)).To(Succeed(), path)
+			expectBookWarning(heard, warning)
+		}
+		equal := pool(namespace, "book", "User")
+		set("spec.kubeletConfig", "{imageGcLowThreshold: 80, imageGcHighThreshold: 80}")(equal)
+		Expect(listener.Create(ctx, equal, client.DryRunAll)).To(Succeed())
+		expectBookWarning(heard, "should be lower than imageGcHighThreshold")
+	})
 })
+
+// expectBookWarning expects one warning of the policies for the book, or none.
+func expectBookWarning(heard *warned, warning string) {
+	GinkgoHelper()
+	var book []string
+	for _, text := range heard.take() {
+		if strings.Contains(text, "capz-book-") {
+			book = append(book, text)
+		}
+	}
+	if warning == "" {
+		Expect(book).To(BeEmpty())
+		return
+	}
+	Expect(book).To(ConsistOf(ContainSubstring(warning)))
+}
