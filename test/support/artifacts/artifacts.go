@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -64,7 +65,7 @@ func Report() bool {
 			return
 		}
 		file := filepath.Join(root, filepath.Base(report.SuitePath)+".specs")
-		err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(file, []byte(durations(report)+failures), 0o644))
+		err := errors.Join(os.MkdirAll(root, 0o755), os.WriteFile(file, []byte(durations(report)+skipped(report)+failures), 0o644))
 		if err != nil {
 			fmt.Println("How long each spec took was not kept:", err)
 		}
@@ -80,6 +81,23 @@ func attempts(report ginkgo.Report) string {
 		}
 	}
 	return text.String()
+}
+
+// skipped says why none of the suite's specs ran, if it is so.
+func skipped(report ginkgo.Report) string {
+	before, specs := "", 0
+	for _, spec := range report.SpecReports {
+		switch {
+		case spec.LeafNodeType == types.NodeTypeBeforeSuite && spec.State == types.SpecStateSkipped:
+			before = spec.Failure.Message
+		case spec.LeafNodeType == types.NodeTypeIt:
+			specs++
+		}
+	}
+	if before == "" {
+		return ""
+	}
+	return fmt.Sprintf("Skipped: %d specs of %q: %s\n", specs, report.SuiteDescription, before)
 }
 
 // durations has a line for the suite, and one for each spec of it that ran, the longest first.
