@@ -41,6 +41,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/telemetry/tracing"
 	"fleetgate.io/fleetgate/pkg/tunnel/konnectivity"
 	"fleetgate.io/fleetgate/pkg/work/agent/apply"
+	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
 )
 
 const (
@@ -196,6 +197,7 @@ func (a *agent) prepareMember(ctx context.Context) bool {
 	for {
 		err := a.tryPrepareMember(ctx)
 		if err == nil {
+			a.offerClaims(ctx)
 			return true
 		}
 		if ctx.Err() == nil && err.Error() != logged {
@@ -215,6 +217,14 @@ func (a *agent) tryPrepareMember(ctx context.Context) error {
 		return err
 	}
 	return apply.EnsureCRD(ctx, a.direct)
+}
+
+// offerClaims installs the kinds of claims. The agent works without them, and the rights of an older
+// chart do not suffice, so a failure is only logged.
+func (a *agent) offerClaims(ctx context.Context) {
+	if err := definitions.EnsureClaims(ctx, a.direct); err != nil && ctx.Err() == nil {
+		log.FromContext(ctx).Info("ClusterClaims and ClusterProperties cannot be installed on this member; the agent reads them if others install them", "reason", err.Error())
+	}
 }
 
 // ensureNamespace creates the agent's namespace for an agent outside the member. In a Pod the

@@ -110,6 +110,30 @@ spec: {identity: {kind: User, apiGroup: rbac.authorization.k8s.io, name: `+guest
 		Expect(regexp.MustCompile(`(?m)^E\d{4} .*$`).FindAllString(log(), -1)).NotTo(given)
 	})
 
+	It("installs the kinds of claims, and reports claims as properties", func(ctx SpecContext) {
+		invite(ctx)
+		there, err := h.Members[0].Cluster.Kubeconfig(fleet.AgentUser, "system:masters")
+		Expect(err).NotTo(HaveOccurred())
+		out, err := h.Kubectl(ctx, there, `
+apiVersion: cluster.open-cluster-management.io/v1alpha1
+kind: ClusterClaim
+metadata: {name: claim.example.com}
+spec: {value: bare-metal}
+---
+apiVersion: about.k8s.io/v1beta1
+kind: ClusterProperty
+metadata: {name: property.example.com}
+spec: {value: rack-7}
+`, "apply", "--filename=-")
+		Expect(err).NotTo(HaveOccurred(), out)
+		DeferCleanup(func(ctx SpecContext) {
+			out, err := h.Kubectl(ctx, there, "", "delete", "clusterclaims/claim.example.com", "clusterproperties/property.example.com")
+			Expect(err).NotTo(HaveOccurred(), out)
+		})
+		Eventually(h.asks(ctx, "get", "membercluster", guest, "--output=jsonpath={.status.properties}")).Should(
+			And(ContainSubstring("bare-metal"), ContainSubstring("rack-7")))
+	})
+
 	It("reports its namespaces, and gets a ResourcePlacement's resources once it has the namespace", func(ctx SpecContext) {
 		invite(ctx)
 		h.kubectl(ctx, `

@@ -1,7 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package definitions installs the CustomResourceDefinitions of the agent's records on a member.
+// Package definitions installs CustomResourceDefinitions on a member: those of the agent's records, and
+// those of claims, with which people state facts about it.
 package definitions
 
 import (
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -42,10 +44,6 @@ func Ensure(ctx context.Context, member client.Client, groups ...string) error {
 		return err
 	}
 	for _, crd := range wanted {
-		if crd.Labels == nil {
-			crd.Labels = map[string]string{}
-		}
-		crd.Labels[InstalledByLabel] = InstalledByAgent
 		if err := ensureOne(ctx, member, crd); err != nil {
 			return fmt.Errorf("installing CustomResourceDefinition %s on the member: %w", crd.Name, err)
 		}
@@ -65,6 +63,7 @@ func ensureOne(ctx context.Context, member client.Client, crd *apiextensionsv1.C
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	metav1.SetMetaDataLabel(&crd.ObjectMeta, InstalledByLabel, InstalledByAgent)
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(crd)
 	if err != nil {
 		return err
