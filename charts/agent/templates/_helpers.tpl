@@ -52,6 +52,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if not .Values.config.memberClusterName -}}true{{- end -}}
 {{- end -}}
 
+{{/* "true" for an agent that runs on another cluster than its member. */}}
+{{- define "agent.hosted" -}}
+{{- if (.Values.member).kubeconfigSecret -}}true{{- end -}}
+{{- end -}}
+
 {{/* Namespace for the accounts of ManagedServiceAccounts. */}}
 {{- define "agent.accounts" -}}
 {{- $first := "open-cluster-management-managed-serviceaccount" -}}
@@ -125,7 +130,9 @@ kind: AgentConfiguration
 {{- define "agent.configured" -}}
 member:
   namespace: {{ .Release.Namespace }}
+  {{- if not (include "agent.hosted" .) }}
   deployment: {{ include "agent.name" . }}
+  {{- end }}
   collectNamespaces: {{ .Values.enableNamespaceCollectionInPropertyProvider }}
 hub:
   name: {{ .Values.hubName | quote }}
@@ -143,6 +150,9 @@ hub:
   {{- end }}
 registration:
   hubCertificate: {{ .Values.hubCertificate }}
+  {{- if and (include "agent.hosted" .) (include "agent.registers" .) }}
+  bootstrapFile: /etc/fleetgate/bootstrap/values
+  {{- end }}
 accounts:
   namespace: {{ include "agent.accounts" . }}
   adopt: {{ .Values.accounts.adopt }}
