@@ -85,6 +85,8 @@ type Config struct {
 	// AuthorizeMemberRequests also authorizes each request to a member on the hub, in group
 	// request.fleetgate.io.
 	AuthorizeMemberRequests bool
+	// MemberGroups maps groups of the hub to groups that members see instead.
+	MemberGroups map[string]string
 	// Views returns the FleetViews through which several members are read. If nil, only the views
 	// that need no object are served.
 	Views fleetview.Views

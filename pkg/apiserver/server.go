@@ -101,7 +101,7 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 		Responds: c.config.Responds, Silent: c.config.Silent,
 		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
 		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod, SlowReaders: c.config.SlowReaders,
-		AuthorizeMemberRequests: c.config.AuthorizeMemberRequests, Recorder: c.config.Recorder,
+		AuthorizeMemberRequests: c.config.AuthorizeMemberRequests, MemberGroups: c.config.MemberGroups, Recorder: c.config.Recorder,
 		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,
 	})
 	if err != nil {

@@ -104,6 +104,9 @@ proxy:
   {{- /* authorizeInner is the previous name of the value. Remove after the next release. */}}
   authorizeMemberRequests: {{ or .Values.authorizeMemberRequests .Values.authorizeInner | default false }}
   auditRequests: {{ .Values.logging.requests }}
+  {{- with .Values.memberGroups }}
+  memberGroups: {{ toJson . }}
+  {{- end }}
 tunnels:
   peerPort: {{ .Values.ports.peers }}
   {{- if .Values.agents.address }}

@@ -91,6 +91,7 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 
 		MemberDomain:            g.Serving.MemberDomain,
 		AuthorizeMemberRequests: g.Proxy.AuthorizeMemberRequests,
+		MemberGroups:            g.Proxy.MemberGroups,
 		AuditPolicyFile:         g.Proxy.AuditPolicyFile,
 		AuditLogPath:            g.Proxy.AuditLogPath,
 		MaxInFlightPerMember:    g.Proxy.MaxRequestsPerMember,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -22,6 +23,13 @@ import (
 const HubPrefix = "hub:"
 
 const systemPrefix = "system:"
+
+// Users and groups of administrators in clusters of kubeadm. Members never let the gateway
+// impersonate them.
+const (
+	kubeadmUser  = "kubernetes-admin"
+	kubeadmGroup = "kubeadm:cluster-admins"
+)
 
 // Impersonation is the identity that the member sees.
 type Impersonation struct {
@@ -33,28 +41,33 @@ type Impersonation struct {
 // Impersonate returns the identity of a caller of the hub on a member. A refusal is not empty if
 // the caller cannot be represented truthfully; it names the remedy.
 //
+// groups maps groups of the hub to groups of members. A mapped group replaces the caller's own.
+// Groups of administrators are refused unless they are mapped: a member cannot limit them.
+//
 // uid and extra are not carried over: a member answers 403 to the whole request if the impersonator
 // lacks the permission for any single one of them. Groups that start with system: are dropped,
 // because the member adds its own.
-func Impersonate(caller user.Info) (as Impersonation, refusal string) {
+func Impersonate(caller user.Info, groups map[string]string) (as Impersonation, refusal string) {
 	name := caller.GetName()
 	switch {
 	case name == "":
 		return as, "the caller has no name"
-	case slices.Contains(caller.GetGroups(), user.SystemPrivilegedGroup):
-		return as, "a caller in group system:masters has no identity that a member can limit: " +
-			"use an ordinary user or group, allow it clustergateways/proxy on the hub, and bind it on the member " +
-			"(kubectl create clusterrolebinding NAME --clusterrole=ROLE --user=USER)"
 	case strings.HasPrefix(name, HubPrefix):
 		return as, fmt.Sprintf("names that begin with %q are kept for the hub's own accounts: use another user", HubPrefix)
-	case strings.HasPrefix(name, systemPrefix):
+	case strings.HasPrefix(name, systemPrefix), name == kubeadmUser:
 		name = HubPrefix + name
 	}
 	if !validIdentity(name) {
 		return as, "the caller's name cannot be written into a header"
 	}
 	for _, group := range caller.GetGroups() {
-		if group == "" || strings.HasPrefix(group, systemPrefix) {
+		mapped, isMapped := groups[group]
+		switch {
+		case isMapped:
+			group = mapped
+		case group == user.SystemPrivilegedGroup || group == kubeadmGroup:
+			return Impersonation{}, refuseAdministrators(group)
+		case group == "" || strings.HasPrefix(group, systemPrefix):
 			continue
 		}
 		if !validIdentity(group) {
@@ -65,6 +78,26 @@ func Impersonate(caller user.Info) (as Impersonation, refusal string) {
 	slices.Sort(as.Groups)
 	as.User, as.Groups = name, slices.Compact(as.Groups)
 	return as, ""
+}
+
+// refuseAdministrators names the ways in which an administrator of the hub can reach a member.
+func refuseAdministrators(group string) string {
+	return fmt.Sprintf("a caller in group %s has no identity that a member can limit: label the MemberCluster with %s=%s, "+
+		"or map the group to one of the member (proxy.memberGroups of the gateway), "+
+		"or use an ordinary user, allow it clustergateways/proxy on the hub, and bind it on the member "+
+		"(kubectl create clusterrolebinding NAME --clusterrole=ROLE --user=USER)",
+		group, authenticationv1beta1.LabelIdentity, authenticationv1beta1.IdentityServiceAccount)
+}
+
+// RefuseMemberGroup is why no group of the hub can be mapped to a group of members, or "".
+func RefuseMemberGroup(group string) string {
+	switch {
+	case group == "" || !validIdentity(group):
+		return "the name of the group is empty or cannot be written into a header"
+	case strings.HasPrefix(group, systemPrefix) || group == kubeadmGroup:
+		return "members grant no system group and no group of kubeadm: name another group, and bind it to a role on the member"
+	}
+	return ""
 }
 
 // validIdentity also refuses leading and trailing spaces: they are lost in transit and the name

@@ -26,6 +26,7 @@ func TestImpersonate_PrefixesSystemNames(t *testing.T) {
 		reason string
 		caller user.DefaultInfo
 		want   Impersonation
+		groups map[string]string
 		// refused is part of the refusal; empty means none.
 		refused string
 	}{
@@ -52,6 +53,30 @@ func TestImpersonate_PrefixesSystemNames(t *testing.T) {
 			want:   Impersonation{User: "hub:system:node:n1"},
 		},
 		"Masters":       {caller: user.DefaultInfo{Name: "admin", Groups: []string{"devs", "system:masters"}}, refused: "use an ordinary user"},
+		"MastersRemedy": {caller: user.DefaultInfo{Name: "admin", Groups: []string{"system:masters"}}, refused: "fleetgate.io/identity=ServiceAccount, or map the group"},
+		"Kubeadm":       {caller: user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"kubeadm:cluster-admins"}}, refused: "group kubeadm:cluster-admins"},
+		"MappedMasters": {
+			reason: "The gateway's configuration names the member's group.",
+			caller: user.DefaultInfo{Name: "admin", Groups: []string{"devs", "system:masters", "system:authenticated"}},
+			groups: map[string]string{"system:masters": "fleet-admins"},
+			want:   Impersonation{User: "admin", Groups: []string{"devs", "fleet-admins"}},
+		},
+		"MappedKubeadm": {
+			reason: "The member has an administrator of the same name.",
+			caller: user.DefaultInfo{Name: "kubernetes-admin", Groups: []string{"kubeadm:cluster-admins"}},
+			groups: map[string]string{"kubeadm:cluster-admins": "fleet-admins"},
+			want:   Impersonation{User: "hub:kubernetes-admin", Groups: []string{"fleet-admins"}},
+		},
+		"OneOfTwoMapped": {
+			caller:  user.DefaultInfo{Name: "admin", Groups: []string{"kubeadm:cluster-admins", "system:masters"}},
+			groups:  map[string]string{"kubeadm:cluster-admins": "fleet-admins"},
+			refused: "group system:masters",
+		},
+		"MappedOrdinaryGroup": {
+			caller: user.DefaultInfo{Name: "jane", Groups: []string{"devs", "ops"}},
+			groups: map[string]string{"devs": "ops"},
+			want:   Impersonation{User: "jane", Groups: []string{"ops"}},
+		},
 		"NoName":        {caller: user.DefaultInfo{Groups: []string{"devs"}}, refused: "no name"},
 		"TakenPrefix":   {reason: "Nobody may be named as a prefixed account is.", caller: user.DefaultInfo{Name: "hub:system:serviceaccount:ci:deployer"}, refused: "kept for"},
 		"NewlineInName": {caller: user.DefaultInfo{Name: "jane\r\nImpersonate-Group: x"}, refused: "header"},
@@ -62,7 +87,7 @@ func TestImpersonate_PrefixesSystemNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, refusal := Impersonate(&tc.caller)
+			got, refusal := Impersonate(&tc.caller, tc.groups)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n(-want +got):\n%s", tc.reason, diff)
 			}

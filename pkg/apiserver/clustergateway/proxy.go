@@ -90,6 +90,8 @@ type Config struct {
 	ReviewPeriod time.Duration
 	// AuthorizeMemberRequests also authorizes each request to a member on the hub, in group InnerGroup.
 	AuthorizeMemberRequests bool
+	// MemberGroups maps groups of the hub to groups that members see instead.
+	MemberGroups map[string]string
 	// Recorder records each request. If nil, requests are not recorded.
 	Recorder Recorder
 	// ServerName is the name in the certificates of the members' API servers, by default
@@ -115,6 +117,7 @@ type Handler struct {
 	short, long  limits
 	reviews      *reviews
 	inner        bool
+	memberGroups map[string]string
 	record       Recorder
 	serverName   string
 	metrics      *metrics
@@ -133,7 +136,7 @@ func New(c Config) (*Handler, error) {
 	h := &Handler{
 		members: c.Members, credentials: c.Credentials, authorizer: c.Authorizer, serializer: c.Serializer,
 		notConnected: c.NotConnected, silent: c.Silent, connected: c.Connected, expected: c.Expected, serverName: c.ServerName, metrics: metrics,
-		inner: c.AuthorizeMemberRequests, record: c.Recorder, spans: newSpans(c.Spans),
+		inner: c.AuthorizeMemberRequests, memberGroups: c.MemberGroups, record: c.Recorder, spans: newSpans(c.Spans),
 		short: limits{
 			what: "requests", remedy: "retry later",
 			perUser:   newCounter(orDefault(c.MaxInFlightPerUser, DefaultMaxInFlightPerUser)),
@@ -301,7 +304,7 @@ func (h *Handler) admit(r *http.Request, request *Request) (*exchange, error) {
 	if x.own = member.Labels[authenticationv1beta1.LabelIdentity] == authenticationv1beta1.IdentityServiceAccount; x.own {
 		return x, nil
 	}
-	as, refusal := Impersonate(outer.GetUser())
+	as, refusal := Impersonate(outer.GetUser(), h.memberGroups)
 	if refusal != "" {
 		return x, apierrors.NewForbidden(proxyResource, request.Member, errors.New(refusal))
 	}

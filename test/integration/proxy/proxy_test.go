@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,8 +23,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -261,10 +265,33 @@ var _ = Describe("The user that the member sees", func() {
 		Expect(stderr).To(And(ContainSubstring("Error from server (Forbidden)"), ContainSubstring("use an ordinary user")))
 	})
 
-	It("cannot be a user that the agent does not allow", func(ctx SpecContext) {
-		_, stderr, err := kubectl(ctx, configFor(memberName, editor, "kubeadm:cluster-admins"), "", "get", "namespaces")
+	It("is in the member's group to which the gateway maps its group", func(ctx SpecContext) {
+		Expect(whoami(ctx, configFor(memberName, editor, "kubeadm:cluster-admins")).Groups).To(ConsistOf(administrators, "system:authenticated"))
+	})
+
+	It("is the gateway's account, as the rejection of an administrator says, on a member with the label", func(ctx SpecContext) {
+		healthz := func(ctx context.Context) (string, error) {
+			out, stderr, err := kubectl(ctx, hub.Config(), "", "get", "--raw", proxyPrefix+memberName+"/proxy/healthz")
+			return out + stderr, err
+		}
+		said, err := healthz(ctx)
 		Expect(err).To(HaveOccurred())
-		Expect(stderr).To(And(ContainSubstring("Forbidden"), ContainSubstring("never impersonated")))
+		label := regexp.MustCompile(`label the MemberCluster with (\S+)=(\S+),`).FindStringSubmatch(said)
+		Expect(label).To(HaveLen(3), said)
+		relabel := func(ctx context.Context, value string) {
+			GinkgoHelper()
+			mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: memberName}}
+			Expect(hubClient.Patch(ctx, mc, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%s}}}`, label[1], value)))).To(Succeed())
+		}
+		relabel(ctx, strconv.Quote(label[2]))
+		DeferCleanup(func(ctx SpecContext) {
+			relabel(ctx, "null")
+			Eventually(func() error {
+				_, err := once(ctx, hub.Config(), proxyPrefix+memberName+"/proxy/healthz")
+				return err
+			}).Should(HaveOccurred())
+		})
+		Eventually(healthz).WithContext(ctx).Should(Equal("ok"))
 	})
 })
 

@@ -43,6 +43,7 @@ const (
 	// viewer can read members on the hub, editor has all verbs.
 	viewer, editor = "viewer", "editor"
 	team           = "team-a"
+	administrators = "fleet-administrators"
 	namespace      = "shop"
 )
 

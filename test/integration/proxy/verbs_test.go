@@ -92,6 +92,7 @@ func startGateway(ctx context.Context) *runningGateway {
 	Expect(err).NotTo(HaveOccurred())
 	completed, err := apiserver.Config{
 		Hub: config, Address: "127.0.0.1:0", AuthorizeMemberRequests: true, Certificate: serving, Members: members,
+		MemberGroups: map[string]string{"kubeadm:cluster-admins": administrators},
 		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
 			credential, err := credentials.Credential(member)
 			return clustergateway.Credential(credential), err

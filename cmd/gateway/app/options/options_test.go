@@ -54,6 +54,9 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"an external name that none can be": {func(o *Options) { o.Install.Enabled, o.Install.ExternalName = true, "::1" }, []string{"an ExternalName Service cannot have an IPv6 address"}},
 		"settings without install": {func(o *Options) { o.Install.Adopt, o.Install.ExternalName = true, "a" },
 			[]string{"install.adopt (--adopt): Forbidden: has no effect without install.enabled (--install)", "install.externalName (--external-name): Forbidden"}},
+		"groups that members do not grant": {func(o *Options) {
+			o.Proxy.MemberGroups = map[string]string{"system:masters": "system:masters", "ops": ""}
+		}, []string{`proxy.memberGroups[ops]: Invalid value: ""`, `proxy.memberGroups[system:masters]: Invalid value: "system:masters": members grant no system group`}},
 		"plain HTTP": {func(o *Options) { o.Hub.URL = "http://hub" }, []string{`hub.url (--hub-url): Invalid value: "http://hub"`}},
 		"Konnectivity": {func(o *Options) {
 			k := &o.Tunnels.Konnectivity

@@ -42,5 +42,10 @@ func (o *Proxy) Validate() field.ErrorList {
 			all = append(all, field.Invalid(at.Child(name), limits[name], "must be above zero"))
 		}
 	}
+	for _, group := range slices.Sorted(maps.Keys(o.MemberGroups)) {
+		if reason := clustergateway.RefuseMemberGroup(o.MemberGroups[group]); reason != "" {
+			all = append(all, field.Invalid(at.Child("memberGroups").Key(group), o.MemberGroups[group], reason))
+		}
+	}
 	return append(all, configfile.Together(at.Child("auditPolicyFile"), "set both or neither of auditPolicyFile and auditLogPath", o.AuditPolicyFile != "", o.AuditLogPath != "")...)
 }

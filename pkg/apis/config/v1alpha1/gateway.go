@@ -139,6 +139,10 @@ type ProxyConfiguration struct {
 	// namespace, the resource (with its group after a dot), API group request.fleetgate.io and the
 	// member as name.
 	AuthorizeMemberRequests bool `json:"authorizeMemberRequests"`
+	// MemberGroups maps groups of the hub to the groups that members see instead, such as
+	// system:masters to fleet-administrators. Callers in system:masters and kubeadm:cluster-admins are
+	// rejected unless their group is mapped. A group of members cannot begin with system:.
+	MemberGroups map[string]string `json:"memberGroups"`
 	// AuditRequests logs one line for each request to a member: user, impersonated user, request,
 	// status code, bytes and duration.
 	AuditRequests bool `json:"auditRequests"`
