@@ -165,7 +165,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 		&importer.Reconciler{
 			Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: namespaces,
-			HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Concurrency: memberWorkers,
+			HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Agents: g.Registration.Agents(), Concurrency: memberWorkers,
 		},
 		&clusterapi.Importer{
 			Config: g.REST, CacheOptions: g.cacheOptions(mgr.GetRESTMapper()),

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/charts"
@@ -145,6 +146,23 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		same, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(same.UID).To(Equal(deployment.UID))
+
+		By("changing the agent's settings, without redeployAgentGeneration")
+		toleration := corev1.Toleration{Key: "node.example.com/new", Operator: corev1.TolerationOpExists}
+		Eventually(func() error {
+			again := getCluster(ctx, namespace, cluster.Name)
+			again.Spec.HostNetwork, again.Spec.AgentTolerations = ptr.To(true), []corev1.Toleration{toleration}
+			return hubClient.Update(ctx, &again)
+		}).Should(Succeed())
+		Eventually(func(g Gomega) {
+			deployment, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
+			g.Expect(err).NotTo(HaveOccurred())
+			pod := deployment.Spec.Template.Spec
+			g.Expect(pod.HostNetwork).To(BeTrue())
+			g.Expect(pod.DNSPolicy).To(Equal(corev1.DNSDefault), "the DNS of a cluster without network is not reachable")
+			g.Expect(pod.Tolerations).To(ContainElement(toleration))
+		}).Should(Succeed())
+		Expect(getCluster(ctx, namespace, cluster.Name).Status.AgentDeployedGeneration).To(HaveValue(BeEquivalentTo(1)))
 	})
 
 	It("does not touch a foreign Deployment with the agent's name, and reports it", func(ctx SpecContext) {

@@ -12,6 +12,7 @@ import (
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/clusterapi"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/importer"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
 	"fleetgate.io/fleetgate/pkg/kube/configfile"
 )
@@ -36,6 +37,7 @@ func defaultRegistration() configv1alpha1.RegistrationConfiguration {
 		InfiniteTokenApproval: registrationv1alpha1.ApprovalManual,
 		SelfAssignedLabels:    labelsCount,
 		ClusterAPILabels:      clusterapi.DefaultLabels(),
+		AgentTolerations:      importer.DefaultTaints(),
 	}
 }
 
@@ -57,6 +59,11 @@ func (o *Registration) Validate() field.ErrorList {
 	all = append(all, configfile.OneOf(at.Child("infiniteTokenApproval"), o.InfiniteTokenApproval, registrationv1alpha1.ApprovalAuto, registrationv1alpha1.ApprovalManual)...)
 	all = append(all, configfile.OneOf(at.Child("policy"), o.Policy, registrationOpen, registrationStrict)...)
 	all = append(all, configfile.OneOf(at.Child("selfAssignedLabels"), o.SelfAssignedLabels, labelsCount, labelsIgnore)...)
+	for i, taint := range o.AgentTolerations {
+		if _, err := importer.ParseToleration(taint); err != nil {
+			all = append(all, field.Invalid(at.Child("agentTolerations").Index(i), taint, err.Error()))
+		}
+	}
 	if o.Policy == registrationStrict && o.InfiniteTokenApproval == registrationv1alpha1.ApprovalAuto {
 		all = append(all, field.Forbidden(at.Child("infiniteTokenApproval"), "auto conflicts with registration.policy strict: instead, annotate each token that may approve with "+
 			registrationv1alpha1.AnnotationApproval+"="+registrationv1alpha1.ApprovalAuto))
@@ -70,6 +77,17 @@ func (o *Registration) Chosen() []string {
 		return nil
 	}
 	return o.Namespaces
+}
+
+// Agents returns the settings of imported agents. The options must be valid.
+func (o *Registration) Agents() importer.AgentDefaults {
+	defaults := importer.AgentDefaults{HostNetwork: o.AgentHostNetwork}
+	for _, taint := range o.AgentTolerations {
+		if toleration, err := importer.ParseToleration(taint); err == nil {
+			defaults.Tolerations = append(defaults.Tolerations, toleration)
+		}
+	}
+	return defaults
 }
 
 // LabelRule returns which labels of a Cluster its member gets.

@@ -233,6 +233,14 @@ type RegistrationConfiguration struct {
 	// AgentImage is the image of the agent for clusters that are imported with a kubeconfig. If unset,
 	// clusters cannot be imported.
 	AgentImage string `json:"agentImage"`
+	// AgentHostNetwork runs the agents of imported clusters in the host network, unless
+	// spec.hostNetwork of the Cluster says otherwise. Set it if the hub delivers the network plugin of
+	// clusters. A change installs agents again.
+	AgentHostNetwork bool `json:"agentHostNetwork"`
+	// AgentTolerations are taints that the agents of imported clusters tolerate: key, key:effect,
+	// key=value or key=value:effect. By default, taints of nodes without a network plugin or a cloud
+	// provider, and of the control plane. A change installs agents again.
+	AgentTolerations []string `json:"agentTolerations"`
 	// ClusterAPILabels are label keys to copy from a Cluster of Cluster API to its member, if the
 	// Cluster or its namespace has the label fleetgate.io/auto-import=true. A key can
 	// end with *.

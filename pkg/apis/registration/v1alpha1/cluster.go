@@ -99,7 +99,8 @@ type ClusterSpec struct {
 	// +optional
 	TemplateValues *runtime.RawExtension `json:"templateValues,omitempty"`
 
-	// agentTolerations are additional tolerations of the agent's Pod.
+	// agentTolerations are tolerations of the agent's Pod, in addition to registration.agentTolerations
+	// of the gateway. A change installs the agent again.
 	// +nullable
 	// +optional
 	AgentTolerations []corev1.Toleration `json:"agentTolerations,omitempty"`
@@ -116,7 +117,7 @@ type ClusterSpec struct {
 	AgentResources *corev1.ResourceRequirements `json:"agentResources,omitempty"`
 
 	// hostNetwork runs the agent in the host network, so that it can deliver the cluster's network
-	// plugin. Default false.
+	// plugin. If unset, registration.agentHostNetwork of the gateway. A change installs the agent again.
 	// +nullable
 	// +optional
 	HostNetwork *bool `json:"hostNetwork,omitempty"`
@@ -199,17 +200,17 @@ type ClusterStatus struct {
 	// +optional
 	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
 
-	// agentEnvVarsHash is not written.
+	// agentEnvVarsHash is the hash of spec.agentEnvVars of the last installation.
 	// +nullable
 	// +optional
 	AgentEnvVarsHash string `json:"agentEnvVarsHash,omitempty"`
 
-	// agentPrivateRepoURL is not written.
+	// agentPrivateRepoURL is the spec.privateRepoURL of the last installation.
 	// +nullable
 	// +optional
 	AgentPrivateRepoURL string `json:"agentPrivateRepoURL,omitempty"`
 
-	// agentHostNetwork is not written.
+	// agentHostNetwork is whether the last installation uses the host network.
 	// +nullable
 	// +optional
 	AgentHostNetwork bool `json:"agentHostNetwork,omitempty"`
@@ -231,16 +232,16 @@ type ClusterStatus struct {
 	// +optional
 	CattleNamespaceMigrated bool `json:"cattleNamespaceMigrated,omitempty"`
 
-	// agentAffinityHash is not written.
+	// agentAffinityHash is the hash of spec.agentAffinity of the last installation.
 	// +optional
 	AgentAffinityHash string `json:"agentAffinityHash,omitempty"`
 
-	// agentResourcesHash is not written.
+	// agentResourcesHash is the hash of spec.agentResources of the last installation.
 	// +nullable
 	// +optional
 	AgentResourcesHash string `json:"agentResourcesHash,omitempty"`
 
-	// agentTolerationsHash is not written.
+	// agentTolerationsHash is the hash of the tolerations of the last installation.
 	// +nullable
 	// +optional
 	AgentTolerationsHash string `json:"agentTolerationsHash,omitempty"`

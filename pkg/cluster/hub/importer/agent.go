@@ -57,12 +57,12 @@ type imageValues struct {
 }
 
 // valuesFor are the values with which the agent is installed on a cluster.
-func valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues, image string) (json.RawMessage, error) {
+func (r *Reconciler) valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) (json.RawMessage, error) {
 	spec := cluster.Spec
 	values, err := json.Marshal(agentValues{
 		AgentValues: token, ClientID: spec.ClientID,
-		Image: imageAt(spec.PrivateRepoURL, image), ImagePullSecrets: ptr.Deref(spec.AgentPullSecrets, nil),
-		HostNetwork: ptr.Deref(spec.HostNetwork, false), Tolerations: spec.AgentTolerations, Affinity: spec.AgentAffinity,
+		Image: imageAt(spec.PrivateRepoURL, r.Image), ImagePullSecrets: ptr.Deref(spec.AgentPullSecrets, nil),
+		HostNetwork: r.Agents.hostNetworkOf(cluster), Tolerations: r.Agents.tolerationsOf(cluster), Affinity: spec.AgentAffinity,
 		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars,
 	})
 	if err != nil {
@@ -94,7 +94,7 @@ func agentNamespace(cluster *registrationv1alpha1.Cluster) string {
 
 // manifests are the objects for a cluster, in order: the agent is last, when its dependencies exist.
 func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
-	values, err := valuesFor(cluster, token, r.Image)
+	values, err := r.valuesFor(cluster, token)
 	if err != nil {
 		return nil, err
 	}

@@ -87,6 +87,8 @@ type Reconciler struct {
 	// Chart is the agent's chart, and Image the agent's image.
 	Chart Chart
 	Image string
+	// Agents are settings of agents. If they change, agents are installed again.
+	Agents AgentDefaults
 	// Concurrency is the number of Clusters that are reconciled at a time. Zero means one.
 	Concurrency int
 }
@@ -108,21 +110,30 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.Client.Get(ctx, req.NamespacedName, &cluster); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !needsAgent(&cluster, r.HubURL, hashOf(r.HubCA)) {
-		return ctrl.Result{}, nil
+	if !r.needsAgent(&cluster) {
+		return reconcileutil.RequeueOnConflict(ctrl.Result{}, r.recordSettings(ctx, &cluster))
 	}
 	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &cluster))
 }
 
 // needsAgent reports whether the agent has to be installed, for the first time or again.
-func needsAgent(cluster *registrationv1alpha1.Cluster, hubURL, hubCAHash string) bool {
+func (r *Reconciler) needsAgent(cluster *registrationv1alpha1.Cluster) bool {
 	if cluster.Spec.KubeConfigSecret == "" || !cluster.DeletionTimestamp.IsZero() ||
 		cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
 		return false
 	}
 	status := cluster.Status
 	deployed := status.AgentDeployedGeneration != nil && *status.AgentDeployedGeneration == cluster.Spec.RedeployAgentGeneration
-	return !deployed || status.APIServerURL != hubURL || status.APIServerCAHash != hubCAHash
+	return !deployed || status.APIServerURL != r.HubURL || status.APIServerCAHash != hashOf(r.HubCA) || r.Agents.changed(cluster)
+}
+
+// recordSettings records the settings of an agent that an older gateway installed, so that later
+// changes are found. Installing it again would need its kubeconfig, which may have expired.
+func (r *Reconciler) recordSettings(ctx context.Context, cluster *registrationv1alpha1.Cluster) error {
+	if cluster.Status.AgentDeployedGeneration == nil || !cluster.DeletionTimestamp.IsZero() || isRecorded(cluster) {
+		return nil
+	}
+	return reconcileutil.PatchStatus(ctx, r.Client, cluster, func() { r.Agents.record(&cluster.Status, cluster) }, "recording the agent's settings of Cluster %q", cluster.Name)
 }
 
 func hashOf(ca []byte) string {
@@ -150,7 +161,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *registrationv1alpha
 		return ctrl.Result{}, err
 	}
 	err = reconcileutil.PatchStatus(ctx, r.Client, cluster, func() {
-		cluster.Status = desiredStatus(cluster, result, r.HubURL, hashOf(r.HubCA), r.Clock.Now())
+		cluster.Status = r.desiredStatus(cluster, result)
 	}, "writing the status of Cluster %q", cluster.Name)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -259,7 +270,7 @@ func (r *Reconciler) reopen(ctx context.Context, token *registrationv1alpha1.Clu
 // TokenName is the name of the registration token for a Cluster's import.
 func TokenName(cluster string) string { return "import-token-" + cluster }
 
-func desiredStatus(cluster *registrationv1alpha1.Cluster, o *result, hubURL, hubCAHash string, now time.Time) registrationv1alpha1.ClusterStatus {
+func (r *Reconciler) desiredStatus(cluster *registrationv1alpha1.Cluster, o *result) registrationv1alpha1.ClusterStatus {
 	status := *cluster.Status.DeepCopy()
 	imported := registrationv1alpha1.GenericCondition{
 		Type: registrationv1alpha1.ClusterConditionImported, Status: corev1.ConditionFalse, Reason: o.reason, Message: o.message,
@@ -268,10 +279,11 @@ func desiredStatus(cluster *registrationv1alpha1.Cluster, o *result, hubURL, hub
 		imported.Status = corev1.ConditionTrue
 		generation := cluster.Spec.RedeployAgentGeneration
 		status.AgentDeployedGeneration = &generation
-		status.APIServerURL, status.APIServerCAHash = hubURL, hubCAHash
+		status.APIServerURL, status.APIServerCAHash = r.HubURL, hashOf(r.HubCA)
+		r.Agents.record(&status, cluster)
 		status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true
 		status.Agent.Namespace = agentNamespace(cluster)
 	}
-	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, imported, now)
+	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, imported, r.Clock.Now())
 	return status
 }

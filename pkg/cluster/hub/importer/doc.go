@@ -7,7 +7,7 @@
 // spec.kubeConfigSecret it reads that Secret once, creates a registration token for this Cluster alone,
 // renders the agent's chart with it ([Chart]), and applies the result on the cluster, like Helm would.
 // Then the agent registers like any other. The kubeconfig is read again only if
-// spec.redeployAgentGeneration or the hub's address changes, so its rotation and expiry do not affect a
+// spec.redeployAgentGeneration, the hub's address or the agent's settings change, so its rotation and expiry do not affect a
 // member.
 //
 // The author of the Secret could otherwise control what the gateway runs, reads and calls. So the

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -44,7 +44,17 @@ func TestNeedsAgent(t *testing.T) {
 		"redeployment requested": {func(c *registrationv1alpha1.Cluster) { c.Spec.RedeployAgentGeneration = 2 }, true},
 		"new URL of the hub":     {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerURL = "https://old" }, true},
 		"new CA of the hub":      {func(c *registrationv1alpha1.Cluster) { c.Status.APIServerCAHash = "old" }, true},
-		"no kubeconfig":          {func(c *registrationv1alpha1.Cluster) { *c = registrationv1alpha1.Cluster{} }, false},
+		"tolerations changed":    {func(c *registrationv1alpha1.Cluster) { c.Spec.AgentTolerations = defaults(t).Tolerations[:1] }, true},
+		"host network changed":   {func(c *registrationv1alpha1.Cluster) { c.Spec.HostNetwork = ptr.To(true) }, true},
+		"host network as before": {func(c *registrationv1alpha1.Cluster) { c.Spec.HostNetwork = ptr.To(false) }, false},
+		"affinity changed":       {func(c *registrationv1alpha1.Cluster) { c.Spec.AgentAffinity = &corev1.Affinity{} }, true},
+		"defaults changed": {func(c *registrationv1alpha1.Cluster) {
+			AgentDefaults{HostNetwork: true}.record(&c.Status, c)
+		}, true},
+		"installed by an older gateway": {func(c *registrationv1alpha1.Cluster) {
+			c.Status.AgentTolerationsHash, c.Spec.HostNetwork = "", ptr.To(true)
+		}, false},
+		"no kubeconfig": {func(c *registrationv1alpha1.Cluster) { *c = registrationv1alpha1.Cluster{} }, false},
 		"being deleted, never installed": {func(c *registrationv1alpha1.Cluster) {
 			c.Status.AgentDeployedGeneration, c.DeletionTimestamp = nil, &now
 		}, false},
@@ -58,10 +68,49 @@ func TestNeedsAgent(t *testing.T) {
 			cluster.Spec.KubeConfigSecret = "kubeconfig"
 			cluster.Spec.RedeployAgentGeneration = 1
 			cluster.Status.AgentDeployedGeneration = ptr.To[int64](1)
-			cluster.Status.APIServerURL, cluster.Status.APIServerCAHash = "https://hub", hashOf([]byte("ca"))
+			r := &Reconciler{HubURL: "https://hub", HubCA: []byte("ca"), Agents: defaults(t)}
+			cluster.Status.APIServerURL, cluster.Status.APIServerCAHash = r.HubURL, hashOf(r.HubCA)
+			r.Agents.record(&cluster.Status, cluster)
 			tc.change(cluster)
-			if got := needsAgent(cluster, "https://hub", hashOf([]byte("ca"))); got != tc.want {
+			if got := r.needsAgent(cluster); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func defaults(t *testing.T) AgentDefaults {
+	t.Helper()
+	var d AgentDefaults
+	for _, taint := range DefaultTaints() {
+		toleration, err := ParseToleration(taint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Tolerations = append(d.Tolerations, toleration)
+	}
+	return d
+}
+
+func TestParseToleration(t *testing.T) {
+	tests := map[string]struct {
+		taint string
+		want  corev1.Toleration
+	}{
+		"key":               {"a.io/b", corev1.Toleration{Key: "a.io/b", Operator: corev1.TolerationOpExists}},
+		"key and effect":    {"a:NoExecute", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}},
+		"key and value":     {"a=b", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpEqual, Value: "b"}},
+		"all parts":         {"a=b:NoSchedule", corev1.Toleration{Key: "a", Operator: corev1.TolerationOpEqual, Value: "b", Effect: corev1.TaintEffectNoSchedule}},
+		"nothing":           {"", corev1.Toleration{}},
+		"unknown effect":    {"a:Never", corev1.Toleration{}},
+		"effect missing":    {"a:", corev1.Toleration{}},
+		"not a label value": {"a=b c", corev1.Toleration{}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseToleration(tc.taint)
+			if got != tc.want || (err != nil) != (tc.want.Key == "") {
+				t.Errorf("got %+v, %v, want %+v", got, err, tc.want)
 			}
 		})
 	}
@@ -102,7 +151,7 @@ func TestManifests_FollowCluster(t *testing.T) {
 	cluster.Spec.AgentEnvVars = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy"}}
 	cluster.Spec.AgentResources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("99Mi")}}
 	cluster.Spec.AgentAffinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
-	r := &Reconciler{Chart: agentChart(t), Image: "fleetgate/agent:v1"}
+	r := &Reconciler{Chart: agentChart(t), Image: "fleetgate/agent:v1", Agents: defaults(t)}
 	objects, err := r.manifests(t.Context(), cluster, token)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +194,8 @@ func TestManifests_FollowCluster(t *testing.T) {
 	}
 	pod := deployment.Spec.Template.Spec
 	container := pod.Containers[0]
-	if container.Image != "registry.local:5000/fleetgate/agent:v1" || !pod.HostNetwork || len(pod.Tolerations) != 1 || len(pod.ImagePullSecrets) != 1 ||
+	if container.Image != "registry.local:5000/fleetgate/agent:v1" || !pod.HostNetwork || pod.DNSPolicy != corev1.DNSDefault ||
+		len(pod.Tolerations) != 1+len(DefaultTaints()) || len(pod.ImagePullSecrets) != 1 ||
 		pod.Affinity == nil || container.Resources.Limits.Memory().String() != "99Mi" || !slices.Contains(container.Env, cluster.Spec.AgentEnvVars[0]) {
 		t.Errorf("pod: %+v", pod)
 	}
@@ -213,12 +263,13 @@ func TestExplain_NamesRemedy(t *testing.T) {
 func TestDesiredStatus_FailureKeepsInstalledGeneration(t *testing.T) {
 	cluster := &registrationv1alpha1.Cluster{}
 	cluster.Spec.RedeployAgentGeneration = 3
-	now := time.Now()
-	cluster.Status = desiredStatus(cluster, &result{reason: ReasonImported}, "https://hub", "hash", now)
+	r := &Reconciler{HubURL: "https://hub", Clock: clock.RealClock{}}
+	cluster.Status = r.desiredStatus(cluster, &result{reason: ReasonImported})
 	if *cluster.Status.AgentDeployedGeneration != 3 || cluster.Status.APIServerURL != "https://hub" {
 		t.Errorf("not recorded: %+v", cluster.Status)
 	}
-	cluster.Status = desiredStatus(cluster, failed(ReasonUnreachable, "no"), "https://new", "hash", now)
+	r.HubURL = "https://new"
+	cluster.Status = r.desiredStatus(cluster, failed(ReasonUnreachable, "no"))
 	if cluster.Status.APIServerURL != "https://hub" || cluster.Status.Conditions[0].Status != corev1.ConditionFalse {
 		t.Errorf("after a failure: %+v", cluster.Status)
 	}
