@@ -161,7 +161,7 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 		},
 		grants,
 		&registration.ReturnReconciler{Grants: grants, Recorder: recorder},
-		&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Labels: labels, Concurrency: memberWorkers},
+		&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Recorder: recorder, Labels: labels, Bundles: g.Features.Serves(options.APIFleet), Concurrency: memberWorkers},
 		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
 		&importer.Reconciler{
 			Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: namespaces,

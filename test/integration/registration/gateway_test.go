@@ -130,7 +130,10 @@ func startAnother(o gatewayOptions) *gateway {
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: o.clock, Secrets: members, Namespaces: o.namespaces,
 			Defaults: o.defaults, Labels: o.labels, Concurrency: 4,
 		},
-		&registration.ClusterReconciler{Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Labels: o.labels},
+		&registration.ClusterReconciler{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Recorder: mgr.GetEventRecorder(membership.EventSource), Labels: o.labels,
+			Bundles: true,
+		},
 		&registration.GroupReconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}},
 		&profile.Reconciler{Client: mgr.GetClient(), Namespace: clusterv1beta1.SystemNamespace, HubURL: hub.URL, HubCA: hub.CABundle},
 		&azurefleet.Reconciler{Client: mgr.GetClient(), Recorder: mgr.GetEventRecorder(azurefleet.EventSource)},

@@ -20,6 +20,7 @@ import (
 	. "github.com/onsi/gomega"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
@@ -62,6 +63,34 @@ var _ = Describe("A registration token", func() {
 		})
 		name := expectEnrolled(ctx, a)
 		Expect(getMember(ctx, name).Labels).To(And(HaveKeyWithValue("acme.com/tier", "gold"), Not(HaveKey("env")), Not(HaveKey("fleetgate.io/x"))))
+
+		By("naming those that it dropped")
+		message := And(ContainSubstring("env (not allowed by fleetgate.io/allowed-labels"), ContainSubstring("fleetgate.io/x (reserved)"), Not(ContainSubstring("acme.com/tier")))
+		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(ContainElement(And(
+			HaveField("Type", registrationv1alpha1.ClusterConditionLabelsAccepted), HaveField("Status", corev1.ConditionFalse), HaveField("Message", message))))
+		Eventually(func(g Gomega) {
+			var events eventsv1.EventList
+			g.Expect(hubClient.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "LabelsDropped"), HaveField("Regarding.Name", name), HaveField("Note", message))))
+		}).Should(Succeed())
+
+		By("setting the missing label as the administrator")
+		labelled := getCluster(ctx, namespace, name)
+		base := labelled.DeepCopy()
+		metav1.SetMetaDataLabel(&labelled.ObjectMeta, "env", "prod")
+		Expect(hubClient.Patch(ctx, &labelled, client.MergeFrom(base))).To(Succeed())
+		Eventually(func() any { return getCluster(ctx, namespace, name).Status.Conditions }).Should(ContainElement(And(
+			HaveField("Type", registrationv1alpha1.ClusterConditionLabelsAccepted), HaveField("Message", Not(ContainSubstring("env ("))))))
+	})
+
+	It("allows all labels that nobody reserves by default", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		a := startAgent(agentOptions{
+			namespace: agentNamespace, clientID: namespace, bootstrap: enroll.Given(registrationValues(ctx, namespace)),
+			labels: map[string]string{"team": "a", "acme.com/tier": "gold", "topology.kubernetes.io/region": "eu"},
+		})
+		name := expectEnrolled(ctx, a)
+		Expect(getMember(ctx, name).Labels).To(And(HaveKeyWithValue("team", "a"), HaveKeyWithValue("acme.com/tier", "gold"), Not(HaveKey("topology.kubernetes.io/region"))))
 	})
 
 	It("without expiry lets members join that need an approval", func(ctx SpecContext) {

@@ -44,7 +44,7 @@ func defaultRegistration() configv1alpha1.RegistrationConfiguration {
 // AddFlags binds the options to a command line.
 func (o *Registration) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Namespaces, "registration-namespaces", o.Namespaces, "Namespaces in which clusters may register. Use * for all namespaces.")
-	flags.StringVar(&o.Policy, "registration-policy", o.Policy, "Default for registration tokens, open or strict. open: clusters that register with an expiring token are approved at once and may set the labels "+registrationv1alpha1.DefaultAllowedLabels+". strict: clusters set no labels and wait for manual approval. The annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token override it.")
+	flags.StringVar(&o.Policy, "registration-policy", o.Policy, "Default for registration tokens, open or strict. open: clusters that register with an expiring token are approved at once and may set labels. strict: clusters set no labels and wait for manual approval. The annotations "+registrationv1alpha1.AnnotationAllowedLabels+" and "+registrationv1alpha1.AnnotationApproval+" of a token override it.")
 	configfile.Override(flags, "registration-namespaces", "registration.namespaces")
 	configfile.Override(flags, "registration-policy", "registration.policy")
 }

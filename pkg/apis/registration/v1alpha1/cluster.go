@@ -18,6 +18,9 @@ const (
 	ClusterConditionProcessed = "Processed"
 	// ClusterConditionImported is True once an agent is installed through spec.kubeConfigSecret.
 	ClusterConditionImported = "Imported"
+	// ClusterConditionLabelsAccepted is False if the hub dropped labels that the agent set at its
+	// registration. The message names them. It is absent if the hub never dropped one.
+	ClusterConditionLabelsAccepted = "LabelsAccepted"
 	// ClusterConditionReconciled is an upstream condition. fleetgate does not set it.
 	ClusterConditionReconciled = "Reconciled"
 )
@@ -292,7 +295,8 @@ type ClusterStatus struct {
 
 // ClusterDisplay has values for the columns of kubectl get.
 type ClusterDisplay struct {
-	// readyBundles is not written.
+	// readyBundles is how many placements have applied their current resources on the cluster, and
+	// these are available, such as 1/2. A Work without a placement counts as one.
 	// +optional
 	ReadyBundles string `json:"readyBundles,omitempty"`
 

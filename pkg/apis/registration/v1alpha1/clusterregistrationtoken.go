@@ -51,11 +51,13 @@ const (
 // Annotations on a ClusterRegistrationToken. An administrator of its namespace writes them.
 const (
 	// AnnotationAllowedLabels is the keys of the labels that agents can set, separated by commas. A
-	// key that ends with * matches any key with that prefix. If unset, DefaultAllowedLabels, or
-	// none with --registration-policy=strict. Empty allows none.
+	// key that ends with * matches any key with that prefix. A * alone matches any key except those
+	// of Kubernetes and cloud providers (see IsProviderLabel), which must be listed. If unset,
+	// DefaultAllowedLabels, or none with --registration-policy=strict. Empty allows none.
 	AnnotationAllowedLabels = "fleetgate.io/allowed-labels"
-	// DefaultAllowedLabels are the labels in the examples of Rancher Fleet's documentation.
-	DefaultAllowedLabels = "env,example,foo,bar"
+	// DefaultAllowedLabels allows all labels that nobody reserves, and what the agent finds out about
+	// its cluster in Azure.
+	DefaultAllowedLabels = "*," + LabelLocation + "," + LabelResourceGroup + "," + LabelSubscription
 	// AnnotationApproval is ApprovalAuto or ApprovalManual: whether placements can use a cluster
 	// that registers with the token without an approval. Any other value means ApprovalManual. If
 	// unset, ApprovalAuto for a token that expires, and registration.infiniteTokenApproval for others; with

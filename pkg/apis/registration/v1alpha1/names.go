@@ -6,6 +6,7 @@ package v1alpha1
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,14 @@ const (
 	// LabelClusterManagement marks objects that another manager registers, and which the hub
 	// ignores. That manager writes it.
 	LabelClusterManagement = "fleet.cattle.io/cluster-management"
+)
+
+// Labels of clusters in Azure, by which fleets of Azure select. The agent proposes them at its
+// registration from what its nodes say.
+const (
+	LabelLocation      = "fleet.azure.com/location"
+	LabelResourceGroup = "fleet.azure.com/resource-group"
+	LabelSubscription  = "fleet.azure.com/subscription-id"
 )
 
 // Prefixes of Secret and object names.
@@ -66,6 +75,19 @@ func ClusterName(clientID string) string { return clusterNamePrefix + keyHash(cl
 func keyHash(s string) string {
 	sum := sha256.Sum256([]byte(s[:min(len(s), 100)]))
 	return hex.EncodeToString(sum[:])[:12]
+}
+
+// IsProviderLabel reports whether a label states a fact that Kubernetes or a cloud provider assigns,
+// such as a region. Placements spread by these labels, so an agent sets them only if its token lists
+// them.
+func IsProviderLabel(key string) bool {
+	domain, _, ok := strings.Cut(key, "/")
+	if !ok {
+		return false
+	}
+	return slices.ContainsFunc([]string{"kubernetes.io", "k8s.io", "azure.com"}, func(of string) bool {
+		return domain == of || strings.HasSuffix(domain, "."+of)
+	})
 }
 
 // IsReservedLabel reports whether the hub rejects a cluster label from the agent that registers.

@@ -28,9 +28,9 @@ const (
 	// labelZone is only on a cluster that is in one zone as a whole.
 	labelZone = "topology.kubernetes.io/zone"
 	// Azure's three, which the documents of Azure Fleet select by.
-	labelLocation      = "fleet.azure.com/location"
-	labelResourceGroup = "fleet.azure.com/resource-group"
-	labelSubscription  = "fleet.azure.com/subscription-id"
+	labelLocation      = registrationv1alpha1.LabelLocation
+	labelResourceGroup = registrationv1alpha1.LabelResourceGroup
+	labelSubscription  = registrationv1alpha1.LabelSubscription
 
 	labelProvider   = clusterv1beta1.InfrastructurePrefix + "provider"
 	labelClass      = clusterv1beta1.InfrastructurePrefix + "cluster-class"

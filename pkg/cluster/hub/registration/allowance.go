@@ -85,6 +85,9 @@ func allowanceOf(token *registrationv1alpha1.ClusterRegistrationToken, defaults 
 func (t allowance) allows(key string) bool {
 	return key == registrationv1alpha1.LabelCreatedByAgentPod || slices.ContainsFunc(t.labels, func(allowed string) bool {
 		prefix, isPrefix := strings.CutSuffix(allowed, "*")
+		if isPrefix && prefix == "" {
+			return !registrationv1alpha1.IsProviderLabel(key)
+		}
 		return key == allowed || isPrefix && strings.HasPrefix(key, prefix)
 	})
 }

@@ -50,6 +50,7 @@ func TestAllowanceOf_Approval(t *testing.T) {
 func TestLabelsOf_AllowedLabels(t *testing.T) {
 	brought := map[string]string{
 		"env": "prod", "example": "true", "region": "eu", "acme.com/tier": "gold", "acme.com/team": "a",
+		"topology.kubernetes.io/region": "eu", "fleet.azure.com/location": "eu",
 		"fleetgate.io/unapproved": "no", "fleet.cattle.io/cluster": "other", "fleet.cattle.io/created-by-agent-pod": "agent-0",
 	}
 	pod := map[string]string{"fleet.cattle.io/created-by-agent-pod": "agent-0"}
@@ -64,7 +65,8 @@ func TestLabelsOf_AllowedLabels(t *testing.T) {
 		defaults    Defaults
 		want        map[string]string
 	}{
-		"default labels":                    {nil, Defaults{}, with(map[string]string{"env": "prod", "example": "true"})},
+		"default: all that nobody reserves": {nil, Defaults{}, with(map[string]string{"env": "prod", "example": "true", "region": "eu", "acme.com/tier": "gold", "acme.com/team": "a", "fleet.azure.com/location": "eu"})},
+		"listed label of Kubernetes":        {allowing("topology.kubernetes.io/region"), Defaults{}, with(map[string]string{"topology.kubernetes.io/region": "eu"})},
 		"none":                              {allowing(""), Defaults{}, pod},
 		"listed labels with blanks":         {allowing("region, acme.com/tier"), Defaults{}, with(map[string]string{"region": "eu", "acme.com/tier": "gold"})},
 		"wildcard":                          {allowing("acme.com/*"), Defaults{}, with(map[string]string{"acme.com/tier": "gold", "acme.com/team": "a"})},

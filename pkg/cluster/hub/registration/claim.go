@@ -6,6 +6,7 @@ package registration
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,7 +104,30 @@ func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alph
 	}
 	base := cluster.DeepCopy()
 	record(&cluster.ObjectMeta, request, allowed)
+	shareFacts(&cluster.ObjectMeta, allowed.labelsOf(request))
+	setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(request.Spec.ClusterLabels, func(key, value string) dropCause {
+		if cluster.Labels[key] == value {
+			return ""
+		}
+		return causeExists
+	}))
 	return patchCluster(ctx, r.Client, cluster, base)
+}
+
+// shareFacts sets what the agent found out about its cloud on a Cluster that existed before. Other
+// labels of such a Cluster are its administrator's.
+func shareFacts(cluster *metav1.ObjectMeta, brought map[string]string) {
+	facts := map[string]string{}
+	for _, key := range []string{registrationv1alpha1.LabelLocation, registrationv1alpha1.LabelResourceGroup, registrationv1alpha1.LabelSubscription} {
+		value, ok := brought[key]
+		if _, set := cluster.Labels[key]; ok && !set {
+			facts[key] = value
+			metav1.SetMetaDataLabel(cluster, key, value)
+		}
+	}
+	if all := strings.Trim(cluster.Annotations[AnnotationBroughtLabels]+","+broughtLabels(facts), ","); len(facts) > 0 {
+		metav1.SetMetaDataAnnotation(cluster, AnnotationBroughtLabels, all)
+	}
 }
 
 // revoke ends every token of the Cluster's member: pkg/cluster/hub/membership re-creates the Secret to

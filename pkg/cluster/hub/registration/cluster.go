@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -23,8 +25,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // ClusterControllerName is the name of ClusterReconciler.
@@ -45,6 +49,12 @@ const (
 	reasonUnapproved   = "WaitingForApproval"
 )
 
+// Reasons of a Cluster's condition LabelsAccepted.
+const (
+	reasonLabelsAccepted = "LabelsAccepted"
+	reasonLabelsDropped  = "LabelsDropped"
+)
+
 // ClusterReconciler copies the state of a Cluster's member to the Cluster, and deletes the
 // MemberCluster with the Cluster.
 type ClusterReconciler struct {
@@ -54,22 +64,29 @@ type ClusterReconciler struct {
 	// Live reads from the API server.
 	Live  client.Reader
 	Clock clock.PassiveClock
+	// Recorder records the events of Clusters. If nil, there are none.
+	Recorder events.EventRecorder
 	// Labels decides which labels of their Clusters members get.
 	Labels LabelRule
+	// Bundles counts the Works of members.
+	Bundles bool
 	// Concurrency is the number of Clusters that are reconciled at a time. Zero means one.
 	Concurrency int
 }
 
 var _ reconcile.Reconciler = (*ClusterReconciler)(nil)
 
-// SetupWithManager watches Clusters and the MemberClusters that were created for them.
+// SetupWithManager watches Clusters, the MemberClusters that were created for them, and their Works.
 func (r *ClusterReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
+	b := ctrl.NewControllerManagedBy(mgr).
 		Named(ClusterControllerName).
 		For(&registrationv1alpha1.Cluster{}).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(clusterOfMember)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency}).
-		Complete(reconcileutil.RetryConflicts(r))
+		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
+	if r.Bundles {
+		b.Watches(&placementv1beta1.Work{}, handler.EnqueueRequestsFromMapFunc(r.clusterOfWork), builder.WithPredicates(deliveryChanged()))
+	}
+	return b.Complete(reconcileutil.RetryConflicts(r))
 }
 
 func clusterOfMember(_ context.Context, mc client.Object) []reconcile.Request {
@@ -110,16 +127,26 @@ func (r *ClusterReconciler) reconcile(ctx context.Context, cluster *registration
 	if err := r.shareMetadata(ctx, mc, cluster); err != nil {
 		return 0, err
 	}
+	bundles, err := r.readyBundles(ctx, mc)
+	if err != nil {
+		return 0, err
+	}
 	status := desiredClusterStatus(cluster, mc, r.Clock.Now())
+	status.Display.ReadyBundles = bundles
 	if equality.Semantic.DeepEqual(cluster.Status, status) {
 		return 0, nil
 	}
 	if left := preparing(r.Clock, cluster); left > 0 && isExpected(cluster, mc) {
 		return left, nil
 	}
+	before := conditionOf(cluster, registrationv1alpha1.ClusterConditionLabelsAccepted)
 	cluster.Status = status
 	if err := r.Client.Status().Update(ctx, cluster); err != nil {
 		return 0, fmt.Errorf("writing the status of Cluster %q: %w", cluster.Name, err)
+	}
+	now := conditionOf(cluster, registrationv1alpha1.ClusterConditionLabelsAccepted)
+	if r.Recorder != nil && now.Status == corev1.ConditionFalse && before.Message != now.Message {
+		r.Recorder.Eventf(cluster, nil, corev1.EventTypeWarning, now.Reason, "Register", "%s", untrusted.Excerpt(now.Message, maxNote))
 	}
 	return 0, nil
 }
@@ -236,6 +263,9 @@ func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1be
 		status.Display.State = registrationv1alpha1.ClusterStateWaitCheckIn
 	}
 	status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, desiredReady(cluster, mc), now)
+	if accepted := desiredLabelsAccepted(cluster); accepted != nil {
+		status.Conditions = registrationv1alpha1.WithCondition(status.Conditions, *accepted, now)
+	}
 	return status
 }
 
@@ -256,6 +286,16 @@ func desiredLastSeen(shown metav1.Time, mc *clusterv1beta1.MemberCluster) metav1
 		return shown
 	}
 	return agent.LastReceivedHeartbeat
+}
+
+// conditionOf is a condition of the Cluster; its fields are empty if it does not exist.
+func conditionOf(cluster *registrationv1alpha1.Cluster, conditionType string) registrationv1alpha1.GenericCondition {
+	for _, c := range cluster.Status.Conditions {
+		if c.Type == conditionType {
+			return c
+		}
+	}
+	return registrationv1alpha1.GenericCondition{}
 }
 
 // notImported is the condition that prevents the import of a cluster with a kubeconfig; nil if nothing

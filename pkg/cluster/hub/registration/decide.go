@@ -169,6 +169,9 @@ func desiredCluster(request *registrationv1alpha1.ClusterRegistration, allowed a
 	}
 	record(&cluster.ObjectMeta, request, allowed)
 	setOrDelete(&cluster.ObjectMeta, AnnotationBroughtLabels, broughtLabels(labels))
+	setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(request.Spec.ClusterLabels, func(key, value string) dropCause {
+		return allowed.causeOf(key, value, labels)
+	}))
 	metav1.SetMetaDataLabel(&cluster.ObjectMeta, registrationv1alpha1.LabelCluster, name)
 	return cluster
 }

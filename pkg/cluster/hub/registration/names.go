@@ -55,6 +55,10 @@ const (
 	// key=value, separated by commas. The hub writes it. An administrator who removes it vouches for
 	// them.
 	AnnotationBroughtLabels = "fleetgate.io/brought-labels"
+	// AnnotationDroppedLabels on a Cluster are the labels of its agent that the hub dropped at its
+	// registration: key=cause, separated by commas. The hub writes it. An administrator who removes it
+	// acknowledges them.
+	AnnotationDroppedLabels = "fleetgate.io/dropped-labels"
 	// AnnotationSelfAssignedLabels on a MemberCluster are the keys of its Cluster's labels that still
 	// have the agent's values, separated by commas. The hub writes it.
 	AnnotationSelfAssignedLabels = "fleetgate.io/self-assigned-labels"

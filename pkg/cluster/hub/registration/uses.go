@@ -78,7 +78,10 @@ func permissive(t allowance) string {
 	if t.uses > 0 {
 		number = fmt.Sprintf("%d clusters", t.uses)
 	}
-	if len(t.labels) > 0 {
+	switch {
+	case slices.Contains(t.labels, "*"):
+		labels = "which choose any labels"
+	case len(t.labels) > 0:
 		labels = "which choose the labels " + strings.Join(t.labels, ",")
 	}
 	return fmt.Sprintf("its holder can register %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
