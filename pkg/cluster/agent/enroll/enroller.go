@@ -364,7 +364,9 @@ func (e *Enroller) register(ctx context.Context, bootstrap *Bootstrap) (*credent
 			return nil, err
 		}
 	}
-	granted, err := e.exchange(ctx, bootstrap, id, clientID)
+	labelled := *bootstrap
+	labelled.Labels = e.withFacts(ctx, bootstrap.Labels)
+	granted, err := e.exchange(ctx, &labelled, id, clientID)
 	if err != nil {
 		return nil, err
 	}
