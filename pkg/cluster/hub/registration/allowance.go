@@ -4,23 +4,16 @@
 package registration
 
 import (
-	"context"
-	"crypto/hmac"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Defaults are the permissions of registration tokens without annotations. The zero value is what the
@@ -99,66 +92,55 @@ func (t allowance) labelsOf(request *registrationv1alpha1.ClusterRegistration) m
 	return sanitizeLabels(labels)
 }
 
-func unproven(format string, args ...any) *refusal.Refusal {
-	return refusal.New(registrationv1alpha1.RegistrationReasonUnproven, format, args...)
+// usedBy are the keys that registered with a token of limited uses.
+func usedBy(token *registrationv1alpha1.ClusterRegistrationToken) []string {
+	return strings.FieldsFunc(token.Annotations[registrationv1alpha1.AnnotationUsedBy], func(c rune) bool { return c == ',' })
 }
 
-// allowanceFor finds the token with which a request was made. The label with its name is only a claim
-// of the agent; the proof is verified.
-func (r *GrantReconciler) allowanceFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (allowance, *refusal.Refusal, error) {
-	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
-	if name == "" || len(request.Spec.TokenProof) == 0 {
-		return allowance{}, unproven("the request does not prove with which ClusterRegistrationToken it was made: " +
-			"start the agent with the values of one, all of them, and of this version of the gateway"), nil
-	}
-	var token registrationv1alpha1.ClusterRegistrationToken
-	key := client.ObjectKey{Namespace: request.Namespace, Name: name}
-	err := r.Live.Get(ctx, key, &token)
-	if client.IgnoreNotFound(err) != nil {
-		return allowance{}, nil, fmt.Errorf("reading ClusterRegistrationToken %q: %w", name, err)
-	}
-	if err != nil || lifeOf(&token, r.Clock.Now()).over() {
-		return allowance{}, unproven("ClusterRegistrationToken %q, with which the request was made, has expired or was deleted: "+
-			"give the agent the values of a new one", name), nil
-	}
-	var secret corev1.Secret
-	err = r.Live.Get(ctx, key, &secret)
-	if apierrors.IsNotFound(err) {
-		return allowance{}, waiting("Secret %q of the registration token is being made again", name), nil
-	}
-	if err != nil {
-		return allowance{}, nil, fmt.Errorf("reading Secret %q: %w", name, err)
-	}
-	if !metav1.IsControlledBy(&secret, &token) || !isProven(&secret, request) {
-		return allowance{}, unproven("the request was not made with the present token of ClusterRegistrationToken %q: "+
-			"give the agent its values as they are now", name), nil
-	}
-	t, refused := allowanceOf(&token, r.Defaults)
-	return t, refused, nil
+func (t allowance) reachedUseLimit() bool { return t.uses > 0 && len(usedBy(t.token)) >= t.uses }
+
+// useLimitReached is the message for the agent that registers and for the user who created the token,
+// because only that user can notice that the token leaked.
+func useLimitReached(t allowance) string {
+	return fmt.Sprintf("ClusterRegistrationToken %q has reached its use limit, %d of %d: give the agent the values of a new token; "+
+		"annotation %s of the token names the Clusters that used it: if one of them is not yours, delete it and find out who has your tokens",
+		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
 }
 
-// isProven verifies the request's proof with the token in the Secret of values.
-func isProven(secret *corev1.Secret, request *registrationv1alpha1.ClusterRegistration) bool {
-	var values registrationv1alpha1.AgentValues
-	if err := untrusted.Unmarshal(secret.Data[registrationv1alpha1.RegistrationValuesKey], untrusted.Object, &values); err != nil || values.Token == "" {
-		return false
+// restricted reports the risk of a leaked token. A token that admits clusters without approval is
+// harmless only if it is for one Cluster, or if they are few and choose no labels.
+func restricted(t allowance, refused *refusal.Refusal) metav1.Condition {
+	condition := metav1.Condition{
+		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
 	}
-	proof, err := registrationv1alpha1.TokenProof(values.Token, request)
-	return err == nil && hmac.Equal(proof, request.Spec.TokenProof)
+	switch {
+	case refused != nil:
+		condition.Message = "it admits no cluster"
+	case t.cluster != "":
+		condition.Message = fmt.Sprintf("it is for Cluster %q only", t.cluster)
+	case !t.approved:
+		condition.Message = "each cluster that registers with it needs an approval"
+	case t.uses > 0 && len(t.labels) == 0:
+		condition.Message = fmt.Sprintf("it admits at most %d clusters, which choose no labels", t.uses)
+	default:
+		condition.Status, condition.Reason = metav1.ConditionFalse, registrationv1alpha1.TokenReasonPermissive
+		condition.Message = permissive(t)
+	}
+	return condition
 }
 
-// refusedLife is how long a rejected request is kept, so that people can read the reason. Its agent
-// re-creates it while it runs. A waiting request stays at least as long
-// as its token.
-func refusedLife(reason string) (time.Duration, bool) {
-	switch reason {
-	case registrationv1alpha1.RegistrationReasonUnproven,
-		registrationv1alpha1.RegistrationReasonTokenUseLimitReached, registrationv1alpha1.PreviousTokenUseLimitReached, registrationv1alpha1.RegistrationReasonTokenInvalid:
-		return time.Minute, true
-	case registrationv1alpha1.RegistrationReasonInvalid, registrationv1alpha1.RegistrationReasonConflict:
-		return time.Hour, true
-	case registrationv1alpha1.RegistrationReasonWaiting:
-		return 10 * time.Minute, true
+func permissive(t allowance) string {
+	number, labels := "any number of clusters", "which choose no labels"
+	if t.uses > 0 {
+		number = fmt.Sprintf("%d clusters", t.uses)
 	}
-	return 0, false
+	switch {
+	case slices.Contains(t.labels, "*"):
+		labels = "which choose any labels"
+	case len(t.labels) > 0:
+		labels = "which choose the labels " + strings.Join(t.labels, ",")
+	}
+	return fmt.Sprintf("its holder can register %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
+		"or start the gateway with --registration-policy=strict",
+		number, labels, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationAllowedLabels)
 }

@@ -5,113 +5,178 @@ package registration
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/sealing"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// clusterFor returns the Cluster of the request: the one that its key owns or that was transferred to
-// it, or otherwise the one that its token permits.
-func (r *GrantReconciler) clusterFor(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
-	var clusters registrationv1alpha1.ClusterList
-	// Only the result is copied.
-	if err := r.Client.List(ctx, &clusters, client.InNamespace(request.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, fmt.Errorf("listing Clusters: %w", err)
+// Claiming is the second step of a registration: may the applicant have the Cluster with its client ID,
+// or a new one?
+
+// claim is how an applicant gets its Cluster.
+type claim int
+
+const (
+	// keep: the key owns the Cluster.
+	keep claim = iota
+	// take makes the key the owner of an existing Cluster.
+	take
+	// create creates the Cluster, with the key as its owner.
+	create
+)
+
+// decideClaim decides from what the applicant may do with the Cluster that has its client ID.
+func decideClaim(a *applicant) (claim, *refusal.Refusal) {
+	if a.owns {
+		return keep, nil
 	}
-	cluster := clusterOf(clusters.Items, request.Spec.ClientID)
-	if cluster != nil {
-		cluster = cluster.DeepCopy()
-		if refused := refuseCluster(cluster); refused != nil {
-			return nil, refused, nil
-		}
-		if cluster.Annotations[AnnotationKey] == sealing.Fingerprint(request.Spec.PublicKey) {
-			return cluster, nil, nil
-		}
-		if isTransferred(cluster, request) {
-			return cluster, nil, r.claim(ctx, cluster, request, allowance{approved: true})
-		}
+	if a.cluster == nil {
+		return create, refuseAllowance(a.allowed, nil)
 	}
-	allowed, refused, err := r.allowanceFor(ctx, request)
-	if refused != nil || err != nil {
-		return nil, refused, err
-	}
-	if refused := refuseAllowance(allowed, cluster); refused != nil {
-		return nil, refused, nil
-	}
-	if cluster == nil {
-		return r.createCluster(ctx, request, allowed)
-	}
-	if refused, err := r.spend(ctx, request, cluster.Name, allowed); refused != nil || err != nil {
-		return nil, refused, err
-	}
-	return cluster, nil, r.claim(ctx, cluster, request, allowed)
+	return take, refuseAllowance(a.allowed, a.cluster)
 }
 
-// createCluster creates the Cluster for a new clientID. Its name is a hash, so only the full clientID
-// identifies it.
-func (r *GrantReconciler) createCluster(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, allowed allowance) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
-	wanted := desiredCluster(request, allowed)
-	var taken registrationv1alpha1.Cluster
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(wanted), &taken)
-	if err == nil {
-		return nil, conflict("Cluster %q has the name for this client ID but another client ID: start the agent with another one", wanted.Name), nil
+// refuseAllowance rejects a new key for a Cluster that its token does not permit. The Cluster is nil if
+// none has the request's clientID.
+func refuseAllowance(allowed allowance, cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
+	if allowed.cluster != "" {
+		if cluster == nil || cluster.Name != allowed.cluster {
+			return conflict("the registration token is for Cluster %q only, and this client ID is not that Cluster's spec.clientID: "+
+				"give the agent that client ID, or another token", allowed.cluster)
+		}
+		return nil
 	}
-	if !apierrors.IsNotFound(err) {
-		return nil, nil, fmt.Errorf("reading Cluster %q: %w", wanted.Name, err)
+	if cluster == nil || cluster.Annotations[AnnotationKey] == "" {
+		return nil
 	}
-	if refused, err := r.spend(ctx, request, wanted.Name, allowed); refused != nil || err != nil {
+	return conflict("Cluster %q has registered with another key: if the agent with that key is gone for good, "+
+		"remove the annotation %s from the Cluster, or give this agent a registration token with the annotation %s=%s; "+
+		"otherwise give it a client ID of its own",
+		cluster.Name, AnnotationKey, registrationv1alpha1.AnnotationForCluster, cluster.Name)
+}
+
+// claim returns the applicant's Cluster, of which its key is the recorded owner.
+func (r *GrantReconciler) claim(ctx context.Context, a *applicant) (*registrationv1alpha1.Cluster, *refusal.Refusal, error) {
+	cluster := a.cluster
+	next, refused := decideClaim(a)
+	if refused != nil || next == keep {
+		return cluster, refused, nil
+	}
+	if next == create {
+		cluster = desiredCluster(a)
+		if refused, err := r.refuseName(ctx, cluster); refused != nil || err != nil {
+			return nil, refused, err
+		}
+	}
+	if refused, err := r.spend(ctx, a, cluster.Name); refused != nil || err != nil {
 		return nil, refused, err
 	}
-	if err := r.Client.Create(ctx, wanted); err != nil {
-		return nil, nil, fmt.Errorf("creating Cluster %q: %w", wanted.Name, err)
+	if next == take {
+		return cluster, nil, r.take(ctx, cluster, a)
 	}
-	log.FromContext(ctx).Info("Created a Cluster for a new client ID", "cluster", wanted.Name)
-	return wanted, nil, nil
+	if err := r.Client.Create(ctx, cluster); err != nil {
+		return nil, nil, fmt.Errorf("creating Cluster %q: %w", cluster.Name, err)
+	}
+	log.FromContext(ctx).Info("Created a Cluster for a new client ID", "cluster", cluster.Name)
+	return cluster, nil, nil
 }
 
-func refuseCluster(cluster *registrationv1alpha1.Cluster) *refusal.Refusal {
-	if !cluster.DeletionTimestamp.IsZero() {
-		return waiting("Cluster %q is being deleted; the request is retried when it is deleted", cluster.Name)
+// refuseName rejects a new Cluster whose name is in use. The name is a hash, so only the full client ID
+// identifies a Cluster.
+func (r *GrantReconciler) refuseName(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*refusal.Refusal, error) {
+	var existing registrationv1alpha1.Cluster
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(cluster), &existing, "reading Cluster %q", cluster.Name); !found {
+		return nil, err
 	}
-	if cluster.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
-		return conflict("Cluster %q is registered by another manager, as its label %s says",
-			cluster.Name, registrationv1alpha1.LabelClusterManagement)
-	}
-	if sentence := refuseMemberName(cluster.Name); sentence != "" {
-		return conflict("%s", sentence)
-	}
-	return nil
+	return conflict("Cluster %q has the name for this client ID but another client ID: start the agent with another one", cluster.Name), nil
 }
 
-// claim records the key that owns the Cluster from now on, before anything is created for it. The write
+// desiredCluster is the Cluster for a clientID that no Cluster has.
+func desiredCluster(a *applicant) *registrationv1alpha1.Cluster {
+	name, labels := registrationv1alpha1.ClusterName(a.request.Spec.ClientID), a.allowed.labelsOf(a.request)
+	cluster := &registrationv1alpha1.Cluster{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:  a.request.Namespace,
+			Name:       name,
+			Labels:     labels,
+			Finalizers: []string{ClusterFinalizer},
+		},
+		Spec: registrationv1alpha1.ClusterSpec{ClientID: a.request.Spec.ClientID},
+	}
+	record(&cluster.ObjectMeta, a)
+	setOrDelete(&cluster.ObjectMeta, AnnotationBroughtLabels, broughtLabels(labels))
+	setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(a.request.Spec.ClusterLabels, func(key, value string) dropCause {
+		return a.allowed.causeOf(key, value, labels)
+	}))
+	metav1.SetMetaDataLabel(&cluster.ObjectMeta, registrationv1alpha1.LabelCluster, name)
+	return cluster
+}
+
+// record records on a Cluster which key owns it, and whether its member waits for approval.
+func record(cluster *metav1.ObjectMeta, a *applicant) {
+	metav1.SetMetaDataAnnotation(cluster, AnnotationKey, a.fingerprint)
+	delete(cluster.Annotations, AnnotationVerificationKey)
+	if key := a.request.Spec.VerificationKey; len(key) > 0 {
+		metav1.SetMetaDataAnnotation(cluster, AnnotationVerificationKey, base64.StdEncoding.EncodeToString(key))
+	}
+	if !a.allowed.approved {
+		metav1.SetMetaDataAnnotation(cluster, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.ApprovalManual)
+	}
+}
+
+// spend records one use of the token for the applicant, who gets that Cluster. The use is stored before
+// anything is created: a gateway that was killed in between finds the request there and continues. The
+// write fails if the token changed since it was read, so two concurrent clusters cannot both get the
+// last use. A key that registers again with another request, for the same Cluster or not, needs another
+// use.
+func (r *GrantReconciler) spend(ctx context.Context, a *applicant, cluster string) (*refusal.Refusal, error) {
+	allowed, use := a.allowed, string(a.request.UID)
+	if allowed.uses == 0 {
+		return nil, nil
+	}
+	used := usedBy(allowed.token)
+	if slices.ContainsFunc(used, func(u string) bool { return strings.HasSuffix(u, "/"+use) }) {
+		return nil, nil
+	}
+	if allowed.reachedUseLimit() {
+		return refusal.New(registrationv1alpha1.RegistrationReasonTokenUseLimitReached, "%s", useLimitReached(allowed)), nil
+	}
+	used = append(used, cluster+"/"+use)
+	return nil, reconcileutil.Patch(ctx, r.Client, allowed.token, func() {
+		metav1.SetMetaDataAnnotation(&allowed.token.ObjectMeta, registrationv1alpha1.AnnotationUsedBy, strings.Join(used, ","))
+	}, "recording a use of ClusterRegistrationToken %q", allowed.token.Name)
+}
+
+// take records the key that owns the Cluster from now on, before anything is created for it. The write
 // fails if anybody else wrote in between. The credential of a former key is revoked first, because two
 // agents must not be the same member.
-func (r *GrantReconciler) claim(ctx context.Context, cluster *registrationv1alpha1.Cluster, request *registrationv1alpha1.ClusterRegistration, allowed allowance) error {
+func (r *GrantReconciler) take(ctx context.Context, cluster *registrationv1alpha1.Cluster, a *applicant) error {
 	if cluster.Annotations[AnnotationKey] != "" {
 		if err := r.revoke(ctx, cluster); err != nil {
 			return err
 		}
 	}
-	base := cluster.DeepCopy()
-	record(&cluster.ObjectMeta, request, allowed)
-	shareFacts(&cluster.ObjectMeta, allowed.labelsOf(request))
-	setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(request.Spec.ClusterLabels, func(key, value string) dropCause {
-		if cluster.Labels[key] == value {
-			return ""
-		}
-		return causeExists
-	}))
-	return patchCluster(ctx, r.Client, cluster, base)
+	return patchCluster(ctx, r.Client, cluster, func() {
+		record(&cluster.ObjectMeta, a)
+		shareFacts(&cluster.ObjectMeta, a.allowed.labelsOf(a.request))
+		setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(a.request.Spec.ClusterLabels, func(key, value string) dropCause {
+			if cluster.Labels[key] == value {
+				return ""
+			}
+			return causeExists
+		}))
+	})
 }
 
 // shareFacts sets what the agent found out about its cloud on a Cluster that existed before. Other

@@ -170,20 +170,11 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 // memberOf returns the recorded MemberCluster of a Cluster, or nil if it does not exist or was
 // re-created.
 func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, error) {
-	name := cluster.Annotations[AnnotationMember]
-	if name == "" {
-		return nil, nil
+	mc, err := getMember(ctx, r.Client, cluster.Annotations[AnnotationMember])
+	if mc == nil || err != nil || !isOrigin(mc, cluster) {
+		return nil, err
 	}
-	var mc clusterv1beta1.MemberCluster
-	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &mc)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading MemberCluster %q: %w", name, err)
-	}
-	if err != nil || !isOrigin(&mc, cluster) {
-		//lint:ignore nilerr It is not there: that is an answer.
-		return nil, nil
-	}
-	return &mc, nil
+	return mc, nil
 }
 
 // finalize deletes the Cluster's MemberCluster under every possible name, waits until it is deleted,
@@ -205,17 +196,14 @@ func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv
 }
 
 func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {
-	var mc clusterv1beta1.MemberCluster
-	if found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Name: name}, &mc, "reading MemberCluster %q", name); !found {
+	mc, err := getMember(ctx, r.Live, name)
+	if mc == nil || err != nil || !isOrigin(mc, cluster) {
 		return err == nil, err
-	}
-	if !isOrigin(&mc, cluster) {
-		return true, nil
 	}
 	if !mc.DeletionTimestamp.IsZero() {
 		return false, nil
 	}
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, &mc, client.Preconditions{UID: &mc.UID})); err != nil {
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, mc, client.Preconditions{UID: &mc.UID})); err != nil {
 		return false, fmt.Errorf("deleting MemberCluster %q: %w", name, err)
 	}
 	return false, nil
@@ -237,17 +225,13 @@ func (r *ClusterReconciler) deleteRequests(ctx context.Context, cluster *registr
 	return nil
 }
 
-// patchCluster writes the Cluster's metadata if it differs from base, with the finalizer that
-// everything recorded there needs.
-func patchCluster(ctx context.Context, c client.Client, cluster, base *registrationv1alpha1.Cluster) error {
-	controllerutil.AddFinalizer(cluster, ClusterFinalizer)
-	if equality.Semantic.DeepEqual(base.ObjectMeta, cluster.ObjectMeta) {
-		return nil
-	}
-	if err := c.Patch(ctx, cluster, reconcileutil.PatchFrom(base)); err != nil {
-		return fmt.Errorf("recording on Cluster %q: %w", cluster.Name, err)
-	}
-	return nil
+// patchCluster changes the Cluster's metadata, and adds the finalizer that everything recorded there
+// needs.
+func patchCluster(ctx context.Context, c client.Client, cluster *registrationv1alpha1.Cluster, change func()) error {
+	return reconcileutil.Patch(ctx, c, cluster, func() {
+		change()
+		controllerutil.AddFinalizer(cluster, ClusterFinalizer)
+	}, "recording on Cluster %q", cluster.Name)
 }
 
 func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster, now time.Time) registrationv1alpha1.ClusterStatus {

@@ -8,10 +8,11 @@
 //   - "clusterregistrationtoken.values" ([TokenReconciler]) turns a ClusterRegistrationToken into an
 //     account that can only create and read requests in that namespace, and into a Secret with the
 //     token's name. Its key "values" is a values.yaml for the agent. It deletes all of it at expiry.
-//   - "clusterregistration.grant" ([GrantReconciler]) handles a ClusterRegistration. It finds or
-//     creates the Cluster with that clientID, creates the MemberCluster, waits until
+//   - "clusterregistration.grant" ([GrantReconciler], controller.go) handles a ClusterRegistration in
+//     three steps. validate.go checks whether the request is well-formed and authentic. claim.go finds
+//     or creates the Cluster with that clientID. grant.go creates the MemberCluster, waits until
 //     pkg/cluster/hub/membership has prepared it, and encrypts a token of the member's account with
-//     the request's public key.
+//     the request's public key. keep.go deletes requests when they have served their purpose.
 //   - "cluster.status" ([ClusterReconciler]) copies the state of its member to the Cluster, and
 //     deletes the MemberCluster when the Cluster is deleted.
 //

@@ -39,7 +39,7 @@ func TestDesiredLabelsAccepted_NamesDroppedLabels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			request := &registrationv1alpha1.ClusterRegistration{}
 			request.Spec.ClusterLabels = tc.brought
-			cluster := desiredCluster(request, allowance{approved: true, labels: strings.Split(tc.allowed, ",")})
+			cluster := desiredCluster(applicantOf(request, allowance{approved: true, labels: strings.Split(tc.allowed, ",")}))
 			for key, value := range tc.set {
 				cluster.Labels[key] = value
 			}

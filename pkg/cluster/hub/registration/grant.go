@@ -5,224 +5,38 @@ package registration
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
-	"sync/atomic"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/membership"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
-	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// GrantControllerName is the name of GrantReconciler.
-const GrantControllerName = "clusterregistration.grant"
+// Granting is the third step of a registration: the member of the Cluster, and the credential of its
+// agent.
 
-// DefaultAgentTokenLifetime is the requested lifetime of a member's token.
-const DefaultAgentTokenLifetime = 7 * 24 * time.Hour
-
-// GrantReconciler grants or rejects ClusterRegistrations.
-type GrantReconciler struct {
-	// Client writes, and reads the kinds of the registration and cluster groups, from a cache if it has
-	// one.
-	Client client.Client
-	// Live reads from the API server.
-	Live  client.Reader
-	Clock clock.PassiveClock
-	// AgentTokenLifetime is the requested lifetime of a member's token; the API server can grant less.
-	// Zero means DefaultAgentTokenLifetime.
-	AgentTokenLifetime time.Duration
-	// Secrets is an optional cache from membership.NewMemberCache. With it, a request is deleted as
-	// soon as its credential is revoked, and not only when the credential would have expired.
-	Secrets cache.Cache
-	// Namespaces are the namespaces in which clusters can register. Empty means all.
-	Namespaces []string
-	// Defaults are the permissions of tokens without annotations.
-	Defaults Defaults
-	// Labels decides which labels of their Clusters members get.
-	Labels LabelRule
-	// Concurrency is the number of requests that are reconciled at a time. Zero means one.
-	Concurrency int
-
-	// hub is this hub's UID, once it was read.
-	hub atomic.Pointer[string]
-}
-
-var _ reconcile.Reconciler = (*GrantReconciler)(nil)
-
-// SetupWithManager watches requests, and what they wait for: their Clusters and MemberClusters.
-func (r *GrantReconciler) SetupWithManager(mgr ctrl.Manager) error {
-	b := ctrl.NewControllerManagedBy(mgr).
-		Named(GrantControllerName).
-		For(&registrationv1alpha1.ClusterRegistration{}).
-		Watches(&registrationv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfCluster),
-			builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.requestsOfMember),
-			builder.WithPredicates(readyChanged())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
-	if r.Secrets != nil {
-		b.WatchesRawSource(membership.CredentialSource(r.Secrets, identity.FleetSeats(), handler.TypedEnqueueRequestsFromMapFunc(r.requestsOfCredential)))
-	}
-	return b.Complete(reconcileutil.RetryConflicts(r))
-}
-
-// readyChanged drops heartbeats, which every member sends each minute.
-func readyChanged() predicate.Predicate {
-	return enqueue.Updates(func(before, after *clusterv1beta1.MemberCluster) bool {
-		return before.Generation != after.Generation || (refuseUnready(before) == nil) != (refuseUnready(after) == nil)
-	})
-}
-
-func (r *GrantReconciler) requestsOfCluster(ctx context.Context, obj client.Object) []reconcile.Request {
-	cluster, ok := obj.(*registrationv1alpha1.Cluster)
-	if !ok {
-		return nil
-	}
-	ofIt := func(request *registrationv1alpha1.ClusterRegistration) bool {
-		return request.Spec.ClientID == cluster.Spec.ClientID
-	}
-	return enqueue.Those(ctx, r.Client, &registrationv1alpha1.ClusterRegistrationList{}, ofIt, client.InNamespace(cluster.Namespace))
-}
-
-func (r *GrantReconciler) requestsOfMember(ctx context.Context, mc client.Object) []reconcile.Request {
-	key := clusterKeyOf(mc)
-	if key.Name == "" {
-		return nil
-	}
-	var cluster registrationv1alpha1.Cluster
-	if err := r.Client.Get(ctx, key, &cluster); err != nil {
-		return nil
-	}
-	return r.requestsOfCluster(ctx, &cluster)
-}
-
-func (r *GrantReconciler) requestsOfCredential(ctx context.Context, secret *metav1.PartialObjectMetadata) []reconcile.Request {
-	member, _ := clusterv1beta1.MemberOfNamespace(secret.Namespace)
-	var mc clusterv1beta1.MemberCluster
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: member}, &mc); err != nil {
-		return nil
-	}
-	return r.requestsOfMember(ctx, &mc)
-}
-
-// Reconcile answers one registration request.
-func (r *GrantReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	var request registrationv1alpha1.ClusterRegistration
-	if err := r.Client.Get(ctx, req.NamespacedName, &request); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
-	}
-	if !request.DeletionTimestamp.IsZero() || request.Labels[registrationv1alpha1.LabelClusterManagement] != "" {
-		return ctrl.Result{}, nil
-	}
-	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &request))
-}
-
-func (r *GrantReconciler) reconcile(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
-	if request.Status.Granted {
-		return r.keepGranted(ctx, request)
-	}
-	if request.Namespace == registrationv1alpha1.ReturningNamespace {
-		return ctrl.Result{}, nil // ReturnReconciler created it and handles it.
-	}
-	status := *request.Status.DeepCopy()
-	refused, err := r.answer(ctx, request, &status)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if left := preparing(r.Clock, request); left > 0 && refused != nil && refused.Reason == registrationv1alpha1.RegistrationReasonWaiting {
-		return ctrl.Result{RequeueAfter: left}, nil // Usually the result is available earlier, so a waiting state is not worth a write.
-	}
-	condition := grantedCondition(refused)
-	condition.ObservedGeneration = request.Generation
-	condition.LastTransitionTime = metav1.NewTime(r.Clock.Now())
-	if meta.SetStatusCondition(&status.Conditions, condition) {
-		if err := r.writeStatus(ctx, request, status); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
-	return r.keepRefused(ctx, request, condition.Reason)
-}
-
-// preparation is the usual time to prepare a new member. Before it has passed, no status reports that
-// the preparation is in progress.
-const preparation = 2 * time.Second
-
-// preparing is the remaining part of that time for a new object. The clock may be off.
-func preparing(clock clock.PassiveClock, object metav1.Object) time.Duration {
-	return min(preparation-clock.Since(object.GetCreationTimestamp().Time), preparation)
-}
-
-// keepRefused deletes a rejected request after its time. Nobody else would, and a token bearer could
-// fill the hub with requests.
-func (r *GrantReconciler) keepRefused(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, reason string) (ctrl.Result, error) {
-	life, ends := refusedLife(reason)
-	if !ends {
-		return ctrl.Result{}, nil
-	}
-	if left := life - r.Clock.Since(request.CreationTimestamp.Time); left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
-	}
-	if reason == registrationv1alpha1.RegistrationReasonWaiting {
-		ended, err := r.tokenEnded(ctx, request)
-		if err != nil || !ended {
-			return ctrl.Result{RequeueAfter: life}, err
-		}
-	}
-	return ctrl.Result{}, r.forget(ctx, request)
-}
-
-// tokenEnded reports whether the token that a request names has expired or was deleted. Nobody can
-// fetch the answer with it then.
-func (r *GrantReconciler) tokenEnded(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (bool, error) {
-	var token registrationv1alpha1.ClusterRegistrationToken
-	name := request.Labels[registrationv1alpha1.LabelRegistrationToken]
-	if name == "" {
-		return true, nil
-	}
-	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Namespace: request.Namespace, Name: name}, &token, "reading ClusterRegistrationToken %q", name)
-	return err == nil && (!found || lifeOf(&token, r.Clock.Now()).over()), err
-}
-
-func (r *GrantReconciler) forget(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) error {
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, request, client.Preconditions{UID: &request.UID})); err != nil {
-		return fmt.Errorf("deleting ClusterRegistration %q: %w", request.Name, err)
-	}
-	return nil
-}
-
-// answer finds or creates the objects for the request, and fills the status if it can be granted.
-func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal.Refusal, error) {
-	if refused := refuseNamespace(r.Namespaces, request.Namespace); refused != nil {
-		return refused, nil
-	}
-	if refused := refuseRequest(request); refused != nil {
-		return refused, nil
-	}
-	cluster, refused, err := r.clusterFor(ctx, request)
-	if refused != nil || err != nil {
-		return refused, err
-	}
+// grant finds or creates the Cluster's member, and writes a credential into the status when
+// pkg/cluster/hub/membership has prepared the member.
+func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, cluster *registrationv1alpha1.Cluster,
+	status *registrationv1alpha1.ClusterRegistrationStatus) (*refusal.Refusal, error) {
 	key, err := r.agentKey(ctx, request.Spec.PublicKey)
 	if err != nil {
 		return nil, err
@@ -245,26 +59,7 @@ func (r *GrantReconciler) answer(ctx context.Context, request *registrationv1alp
 	if bound == nil {
 		return waiting("the Secret to which the tokens of member %q are bound is being made", mc.Name), nil
 	}
-	return nil, r.grant(ctx, request, mc, bound.UID, status)
-}
-
-// grant writes an encrypted credential for the member into the status.
-func (r *GrantReconciler) grant(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, mc *clusterv1beta1.MemberCluster, bound types.UID,
-	status *registrationv1alpha1.ClusterRegistrationStatus) error {
-	credential, err := r.credentialFor(ctx, mc, bound)
-	if err != nil {
-		return err
-	}
-	status.CredentialUID = bound
-	if err := r.recordExpiry(ctx, request, credential.Expires); err != nil {
-		return err
-	}
-	status.SealedToken, err = sealing.Seal(credential, request.Spec.PublicKey, request.UID, request.Spec.ClientID)
-	if err != nil {
-		return fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
-	}
-	status.Granted = true
-	return nil
+	return nil, r.seal(ctx, request, mc, bound.UID, status)
 }
 
 // memberOf returns the Cluster's MemberCluster. It creates one, with the agent's key, if there never
@@ -281,10 +76,28 @@ func (r *GrantReconciler) memberOf(ctx context.Context, cluster *registrationv1a
 	if refused != nil || err != nil {
 		return nil, refused, err
 	}
-	base := cluster.DeepCopy()
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMember, mc.Name)
-	metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMemberUID, string(mc.UID))
-	return mc, nil, patchCluster(ctx, r.Client, cluster, base)
+	return mc, nil, patchCluster(ctx, r.Client, cluster, func() {
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMember, mc.Name)
+		metav1.SetMetaDataAnnotation(&cluster.ObjectMeta, AnnotationMemberUID, string(mc.UID))
+	})
+}
+
+// refuseMember rejects a request if its Cluster's MemberCluster, nil if it does not exist, cannot be
+// given to it. A Cluster records that it had one.
+func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
+	name, uid := cluster.Annotations[AnnotationMember], cluster.Annotations[AnnotationMemberUID]
+	if uid == "" {
+		return nil
+	}
+	if mc != nil && string(mc.UID) == uid && mc.DeletionTimestamp.IsZero() {
+		if isOrigin(mc, cluster) {
+			return nil
+		}
+		return conflict("MemberCluster %q was not made for Cluster %q: remove the annotations %s and %s from the Cluster",
+			mc.Name, cluster.Name, AnnotationMember, AnnotationMemberUID)
+	}
+	return conflict("MemberCluster %q of Cluster %q was deleted, so this cluster has left: to let it join again, "+
+		"remove the annotation %s from the Cluster, or delete the Cluster", name, cluster.Name, AnnotationMemberUID)
 }
 
 // makeMember uses the first name that is free, or that was already used for this Cluster. It never
@@ -331,6 +144,60 @@ func (r *GrantReconciler) createMember(ctx context.Context, cluster *registratio
 	return mc, nil
 }
 
+// desiredMember is the MemberCluster for a Cluster. Its identity is the account that
+// pkg/cluster/hub/membership creates in the member's namespace.
+func desiredMember(cluster *registrationv1alpha1.Cluster, name string, rule LabelRule) *clusterv1beta1.MemberCluster {
+	mc := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	shareMetadata(mc, cluster, rule)
+	mc.Spec.Identity.Kind = "ServiceAccount"
+	mc.Spec.Identity.Name = clusterv1beta1.AgentAccount
+	mc.Spec.Identity.Namespace = clusterv1beta1.MemberNamespace(name)
+	if cluster.Annotations[registrationv1alpha1.AnnotationApproval] == registrationv1alpha1.ApprovalManual {
+		mc.Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}
+	}
+	return mc
+}
+
+// shareMetadata sets a MemberCluster's origin, which nobody can change, the facts about its
+// infrastructure, and the labels of its Cluster. Labels that were removed from the Cluster are removed;
+// labels that somebody set on the MemberCluster itself stay.
+func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster, rule LabelRule) {
+	labels, selfAssigned := memberLabels(cluster, rule)
+	for key := range strings.SplitSeq(mc.Annotations[AnnotationClusterLabels], ",") {
+		if _, ok := labels[key]; !ok && !isReserved(key) {
+			delete(mc.Labels, key)
+		}
+	}
+	for key, value := range labels {
+		metav1.SetMetaDataLabel(&mc.ObjectMeta, key, value)
+	}
+	for name, value := range map[string]string{
+		AnnotationClusterUID:                            string(cluster.UID),
+		registrationv1alpha1.AnnotationCluster:          cluster.Name,
+		registrationv1alpha1.AnnotationClusterNamespace: cluster.Namespace,
+		clusterv1beta1.AnnotationProperties:             cluster.Annotations[clusterv1beta1.AnnotationProperties],
+		AnnotationClusterLabels:                         strings.Join(slices.Sorted(maps.Keys(labels)), ","),
+		AnnotationSelfAssignedLabels:                    strings.Join(selfAssigned, ","),
+	} {
+		setOrDelete(&mc.ObjectMeta, name, value)
+	}
+}
+
+// setOrDelete writes no empty annotation.
+func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
+	if value == "" {
+		delete(meta.Annotations, name)
+		return
+	}
+	metav1.SetMetaDataAnnotation(meta, name, value)
+}
+
+// isOrigin reports whether the MemberCluster was created for that Cluster. Only the MemberCluster's
+// annotation counts: namespace administrators can write anything on their Clusters.
+func isOrigin(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) bool {
+	return mc.Annotations[AnnotationClusterUID] == string(cluster.UID)
+}
+
 // getMember reads a MemberCluster, or nil if there is none. Only the API server knows whether a name is
 // free, because a cache may lag.
 func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1beta1.MemberCluster, error) {
@@ -344,28 +211,118 @@ func getMember(ctx context.Context, from client.Reader, name string) (*clusterv1
 	return &mc, nil
 }
 
-// keepGranted deletes a granted request when its credential is invalid, so that its agent can request
-// again.
-func (r *GrantReconciler) keepGranted(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (ctrl.Result, error) {
-	granted := meta.FindStatusCondition(request.Status.Conditions, registrationv1alpha1.RegistrationConditionGranted)
-	if granted == nil {
-		return ctrl.Result{}, nil
-	}
-	revoked := false
-	if request.Namespace != registrationv1alpha1.ReturningNamespace { // There it belongs to no Cluster.
-		var err error
-		if revoked, err = r.isRevoked(ctx, request); err != nil {
-			return ctrl.Result{}, err
+// agentKey is the value of AnnotationAgentKey on this hub for an agent's key.
+func (r *GrantReconciler) agentKey(ctx context.Context, key []byte) (string, error) {
+	hub := r.hub.Load()
+	if hub == nil {
+		namespace := &corev1.Namespace{}
+		if err := r.Live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
+			return "", fmt.Errorf("reading namespace %q: %w", metav1.NamespaceSystem, err)
 		}
+		uid := string(namespace.UID)
+		hub = &uid
+		r.hub.Store(hub)
 	}
-	left := credentialExpiry(request, granted.LastTransitionTime, r.lifetime()).Sub(r.Clock.Now())
-	if !revoked && left > 0 {
-		return ctrl.Result{RequeueAfter: left}, nil
-	}
-	log.FromContext(ctx).Info("Deleting a ClusterRegistration whose credential has expired or was revoked")
-	return ctrl.Result{}, r.forget(ctx, request)
+	return *hub + "/" + base64.StdEncoding.EncodeToString(key), nil
 }
 
-func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {
-	return reconcileutil.PatchStatus(ctx, r.Client, request, func() { request.Status = status }, "writing the status of ClusterRegistration %q", request.Name)
+// recordAgentKey records the key of a member's agent, if it changed.
+func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1.MemberCluster, key string) error {
+	if mc.Annotations[AnnotationAgentKey] == key {
+		return nil
+	}
+	base := mc.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, key)
+	if err := r.Client.Patch(ctx, mc, client.MergeFrom(base)); err != nil {
+		return fmt.Errorf("recording the key of the agent on MemberCluster %q: %w", mc.Name, err)
+	}
+	return nil
+}
+
+// refuseUnready returns why the member cannot be given a token yet, and nil if it can.
+func refuseUnready(mc *clusterv1beta1.MemberCluster) *refusal.Refusal {
+	ready := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionReadyToJoin)
+	if ready == nil || ready.ObservedGeneration < mc.Generation {
+		return waiting("MemberCluster %q is being prepared", mc.Name)
+	}
+	if ready.Status != metav1.ConditionTrue {
+		return waiting("MemberCluster %q is not ready to join: %s", mc.Name, ready.Message)
+	}
+	return nil
+}
+
+// seal writes an encrypted credential for the member into the status.
+func (r *GrantReconciler) seal(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, mc *clusterv1beta1.MemberCluster, bound types.UID,
+	status *registrationv1alpha1.ClusterRegistrationStatus) error {
+	credential, err := r.credentialFor(ctx, mc, bound)
+	if err != nil {
+		return err
+	}
+	status.CredentialUID = bound
+	if err := r.recordExpiry(ctx, request, credential.Expires); err != nil {
+		return err
+	}
+	status.SealedToken, err = sealing.Seal(credential, request.Spec.PublicKey, request.UID, request.Spec.ClientID)
+	if err != nil {
+		return fmt.Errorf("answering ClusterRegistration %q: %w", request.Name, err)
+	}
+	status.Granted = true
+	return nil
+}
+
+// credentialSecret reads the metadata of the Secret to which a member's tokens are bound; nil if it
+// does not exist. Only its UID matters.
+func credentialSecret(ctx context.Context, from client.Reader, member string) (*metav1.PartialObjectMetadata, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	key := client.ObjectKey{Namespace: clusterv1beta1.MemberNamespace(member), Name: clusterv1beta1.AgentCredentialSecret}
+	if found, err := reconcileutil.GetIfExists(ctx, from, key, secret, "reading the credential Secret of member %q", member); !found {
+		return nil, err
+	}
+	return secret, nil
+}
+
+// credentialFor requests a token of the member's account, bound to the Secret whose deletion revokes
+// it.
+func (r *GrantReconciler) credentialFor(ctx context.Context, mc *clusterv1beta1.MemberCluster, bound types.UID) (sealing.Credential, error) {
+	seconds := int64(r.lifetime().Seconds())
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		ExpirationSeconds: &seconds,
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1",
+			Kind:       "Secret",
+			Name:       clusterv1beta1.AgentCredentialSecret,
+			UID:        bound,
+		},
+	}}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: clusterv1beta1.MemberNamespace(mc.Name),
+		Name:      clusterv1beta1.AgentAccount,
+	}}
+	if err := r.Client.SubResource("token").Create(ctx, account, request); err != nil {
+		return sealing.Credential{}, fmt.Errorf("requesting a token for member %q: %w", mc.Name, err)
+	}
+	return sealing.Credential{
+		Member:  mc.Name,
+		Token:   request.Status.Token,
+		Expires: request.Status.ExpirationTimestamp.Time,
+	}, nil
+}
+
+// recordExpiry records the credential's expiry if the API server granted less time than requested.
+// Otherwise it follows from the time of the grant.
+func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, expires time.Time) error {
+	if expires.Add(grantSlack).After(r.Clock.Now().Add(r.lifetime())) {
+		return nil
+	}
+	return reconcileutil.Patch(ctx, r.Client, request, func() {
+		metav1.SetMetaDataAnnotation(&request.ObjectMeta, AnnotationCredentialExpires, expires.UTC().Format(time.RFC3339))
+	}, "recording on ClusterRegistration %q", request.Name)
+}
+
+func (r *GrantReconciler) lifetime() time.Duration {
+	if r.AgentTokenLifetime == 0 {
+		return DefaultAgentTokenLifetime
+	}
+	return r.AgentTokenLifetime
 }

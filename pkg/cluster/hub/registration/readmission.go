@@ -125,7 +125,7 @@ func (r *ReturnReconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberC
 		return fmt.Errorf("creating ClusterRegistration %q: %w", request.Name, err)
 	}
 	var status registrationv1alpha1.ClusterRegistrationStatus
-	if err := r.Grants.grant(ctx, request, mc, bound.UID, &status); err != nil {
+	if err := r.Grants.seal(ctx, request, mc, bound.UID, &status); err != nil {
 		return err
 	}
 	condition := grantedCondition(nil)
@@ -153,34 +153,6 @@ func (r *ReturnReconciler) done(ctx context.Context, mc *clusterv1beta1.MemberCl
 	}
 	log.FromContext(ctx).Info("Sealed a token for the agent with the key of a MemberCluster", "member", mc.Name, "formerHub", former)
 	r.Recorder.Eventf(mc, nil, corev1.EventTypeNormal, ReasonReadmitting, "Readmit", "The hub sealed a token for the agent with key %s; the agent reconnects with it", sealing.Fingerprint(key))
-	return nil
-}
-
-// agentKey is the value of AnnotationAgentKey on this hub for an agent's key.
-func (r *GrantReconciler) agentKey(ctx context.Context, key []byte) (string, error) {
-	hub := r.hub.Load()
-	if hub == nil {
-		namespace := &corev1.Namespace{}
-		if err := r.Live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, namespace); err != nil {
-			return "", fmt.Errorf("reading namespace %q: %w", metav1.NamespaceSystem, err)
-		}
-		uid := string(namespace.UID)
-		hub = &uid
-		r.hub.Store(hub)
-	}
-	return *hub + "/" + base64.StdEncoding.EncodeToString(key), nil
-}
-
-// recordAgentKey records the key of a member's agent, if it changed.
-func (r *GrantReconciler) recordAgentKey(ctx context.Context, mc *clusterv1beta1.MemberCluster, key string) error {
-	if mc.Annotations[AnnotationAgentKey] == key {
-		return nil
-	}
-	base := mc.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mc.ObjectMeta, AnnotationAgentKey, key)
-	if err := r.Client.Patch(ctx, mc, client.MergeFrom(base)); err != nil {
-		return fmt.Errorf("recording the key of the agent on MemberCluster %q: %w", mc.Name, err)
-	}
 	return nil
 }
 

@@ -8,13 +8,8 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
@@ -55,46 +50,6 @@ func TestAllowanceOf_Uses(t *testing.T) {
 				t.Errorf("Ready: got %+v, want reason %s", ready, tc.ready)
 			}
 		})
-	}
-}
-
-func TestSpend_ConcurrentClustersCannotShareLastUse(t *testing.T) {
-	token := &registrationv1alpha1.ClusterRegistrationToken{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "clusters", Name: "once", Annotations: map[string]string{registrationv1alpha1.AnnotationUses: "1"},
-	}}
-	scheme := runtime.NewScheme()
-	if err := registrationv1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(token).Build()
-	r := &GrantReconciler{Client: hub}
-	read := func() allowance {
-		t.Helper()
-		var seen registrationv1alpha1.ClusterRegistrationToken
-		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(token), &seen); err != nil {
-			t.Fatal(err)
-		}
-		allowed, refused := allowanceOf(&seen, Defaults{})
-		if refused != nil {
-			t.Fatal(refused)
-		}
-		return allowed
-	}
-	requestOf := func(uid types.UID) *registrationv1alpha1.ClusterRegistration {
-		return &registrationv1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{UID: uid}}
-	}
-	one, other := read(), read()
-	if refused, err := r.spend(t.Context(), requestOf("1"), "a", one); refused != nil || err != nil {
-		t.Fatalf("first: got %v, %v", refused, err)
-	}
-	if _, err := r.spend(t.Context(), requestOf("2"), "b", other); !apierrors.IsConflict(err) {
-		t.Errorf("second, with an outdated token: got %v, want a conflict", err)
-	}
-	if refused, err := r.spend(t.Context(), requestOf("2"), "b", read()); err != nil || refused == nil || refused.Reason != registrationv1alpha1.RegistrationReasonTokenUseLimitReached {
-		t.Errorf("second, with the current token: got %v, %v", refused, err)
-	}
-	if refused, err := r.spend(t.Context(), requestOf("1"), "a", read()); refused != nil || err != nil {
-		t.Errorf("first, after a restart: got %v, %v", refused, err)
 	}
 }
 

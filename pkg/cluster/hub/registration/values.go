@@ -14,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -22,6 +21,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -38,12 +38,12 @@ const grantSlack = time.Minute
 // long as the ClusterRegistrationToken.
 func (r *TokenReconciler) ensureValues(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, life life) (issueState, error) {
 	secret := &corev1.Secret{}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(token), secret)
-	if apierrors.IsNotFound(err) {
-		return r.createValues(ctx, token, life)
-	}
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), secret, "reading Secret %q", token.Name)
 	if err != nil {
-		return 0, fmt.Errorf("reading Secret %q: %w", token.Name, err)
+		return 0, err
+	}
+	if !found {
+		return r.createValues(ctx, token, life)
 	}
 	if !metav1.IsControlledBy(secret, token) || secret.Type != registrationv1alpha1.SecretTypeRegistrationValues {
 		return secretNotOurs, nil
@@ -63,13 +63,7 @@ func (r *TokenReconciler) createValues(ctx context.Context, token *registrationv
 	if err := r.fillValues(token, secret, bearer); err != nil {
 		return 0, err
 	}
-	if err := controllerutil.SetControllerReference(token, secret, r.Client.Scheme()); err != nil {
-		return 0, fmt.Errorf("preparing Secret %q: %w", secret.Name, err)
-	}
-	if err := r.Client.Create(ctx, secret); err != nil {
-		return 0, fmt.Errorf("creating Secret %q: %w", secret.Name, err)
-	}
-	return issuedValues, nil
+	return issuedValues, r.createOwned(ctx, token, secret)
 }
 
 // updateValues applies a change of the hub's URL or CA, and replaces unreadable values.
@@ -155,37 +149,33 @@ func (r *TokenReconciler) legacyToken(ctx context.Context, token *registrationv1
 		},
 		Type: corev1.SecretTypeServiceAccountToken,
 	}
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if err == nil {
-		return string(secret.Data[corev1.ServiceAccountTokenKey]), nil
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(secret), secret, "reading Secret %q", secret.Name)
+	if found || err != nil {
+		return string(secret.Data[corev1.ServiceAccountTokenKey]), err
 	}
-	if !apierrors.IsNotFound(err) {
-		return "", fmt.Errorf("reading Secret %q: %w", secret.Name, err)
-	}
-	if err := controllerutil.SetControllerReference(token, secret, r.Client.Scheme()); err != nil {
-		return "", fmt.Errorf("preparing Secret %q: %w", secret.Name, err)
-	}
-	if err := r.Client.Create(ctx, secret); err != nil {
-		return "", fmt.Errorf("creating Secret %q: %w", secret.Name, err)
-	}
-	return "", nil
+	return "", r.createOwned(ctx, token, secret)
 }
 
 // ensure creates an object of the token's account, and reverts changed rights. It reads first, so that
 // an up-to-date object costs no write.
 func (r *TokenReconciler) ensure(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, desired, live client.Object) error {
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(desired), live)
-	if err == nil {
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(desired), live, "reading %s", describe(desired))
+	if err != nil {
+		return err
+	}
+	if found {
 		return r.ensureRules(ctx, live)
 	}
-	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("reading %s: %w", describe(desired), err)
+	return r.createOwned(ctx, token, desired)
+}
+
+// createOwned creates an object that is deleted with the token.
+func (r *TokenReconciler) createOwned(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, obj client.Object) error {
+	if err := controllerutil.SetControllerReference(token, obj, r.Client.Scheme()); err != nil {
+		return fmt.Errorf("preparing %s: %w", describe(obj), err)
 	}
-	if err := controllerutil.SetControllerReference(token, desired, r.Client.Scheme()); err != nil {
-		return fmt.Errorf("preparing %s: %w", describe(desired), err)
-	}
-	if err := r.Client.Create(ctx, desired); err != nil {
-		return fmt.Errorf("creating %s: %w", describe(desired), err)
+	if err := r.Client.Create(ctx, obj); err != nil {
+		return fmt.Errorf("creating %s: %w", describe(obj), err)
 	}
 	return nil
 }

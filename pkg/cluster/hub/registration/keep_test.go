@@ -17,6 +17,18 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
+func TestCredentialExpiry(t *testing.T) {
+	granted := metav1.NewTime(time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC))
+	request := &registrationv1alpha1.ClusterRegistration{}
+	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(time.Hour); !got.Equal(want) {
+		t.Errorf("as requested: got %v, want %v", got, want)
+	}
+	request.Annotations = map[string]string{AnnotationCredentialExpires: "2026-08-01T12:10:00Z"}
+	if got, want := credentialExpiry(request, granted, time.Hour), granted.Add(10*time.Minute); !got.Equal(want) {
+		t.Errorf("less than requested: got %v, want %v", got, want)
+	}
+}
+
 // oneToken is a hub with at most one registration token, which counts deletions.
 type oneToken struct {
 	client.Client
