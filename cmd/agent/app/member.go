@@ -289,7 +289,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
 		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace, Adopt: a.Accounts.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
-		Holds: k.holds, Epochs: k.epochs,
+		Retention: k.holds, Epochs: k.epochs,
 	}).SetupWithManager(hub)
 }
 

@@ -20,41 +20,54 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// ensureAccount ensures the ServiceAccount on the member and returns it.
+// ensureAccount returns the ServiceAccount on the member for a ManagedServiceAccount, or a mistake with
+// the remedy if the ManagedServiceAccount cannot have the account of its name.
 func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.ServiceAccount, error) {
-	onMember := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: account.Name}}
-	err := r.Member.Get(ctx, client.ObjectKeyFromObject(onMember), onMember)
-	if apierrors.IsNotFound(err) {
-		return onMember, r.makeAccount(ctx, onMember, account.UID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
-	}
-	switch whose := ownershipOf(onMember, r.AgentNamespace, account.UID); whose {
-	case own, given:
-	case former:
-		lost, err := r.isLost(ctx, onMember)
-		if err != nil {
-			return nil, err
-		}
-		if !lost {
-			return r.replaceAccount(ctx, onMember, account)
-		}
-	default:
-		if err := r.mayTakeOver(ctx, onMember, account, whose); err != nil {
-			return nil, err
-		}
-	}
-	changed, err := r.mark(ctx, onMember, account.UID)
+	onMember, found, err := r.readAccount(ctx, account.Name)
 	if err != nil {
 		return nil, err
 	}
-	if changed {
+	if !found {
+		return onMember, r.makeAccount(ctx, onMember, account.UID)
+	}
+	whose := ownershipOf(onMember, r.AgentNamespace, account.UID)
+	f, err := r.factsOf(ctx, onMember, whose)
+	if err != nil {
+		return nil, err
+	}
+	switch decideAccount(whose, f) {
+	case refuse:
+		return nil, mistake(refusal(onMember, account.UID, whose, f.rights))
+	case record:
+		metav1.SetMetaDataAnnotation(&onMember.ObjectMeta, authenticationv1beta1.AnnotationPendingAdoption, pendingAdoption(onMember, r.AgentNamespace, account.UID))
 		if err := r.Member.Update(ctx, onMember); err != nil {
-			return nil, fmt.Errorf("marking ServiceAccount %s/%s on the member: %w", onMember.Namespace, account.Name, err)
+			return nil, fmt.Errorf("recording the holder of ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
 		}
+		fallthrough
+	case await:
+		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s on the member is held by another product's agent, which is running (Lease %s): it is taken over when that agent is stopped",
+			onMember.Namespace, onMember.Name, holderLease))
+	case replace:
+		return r.replaceAccount(ctx, onMember, account)
+	case take:
+		log.FromContext(ctx).Info("Took over the account of another product", "account", onMember.Name)
+	case use:
+	}
+	changed, err := r.mark(ctx, onMember, account.UID)
+	if err != nil || !changed {
+		return onMember, err
+	}
+	if err := r.Member.Update(ctx, onMember); err != nil {
+		return nil, fmt.Errorf("marking ServiceAccount %s/%s on the member: %w", onMember.Namespace, onMember.Name, err)
 	}
 	return onMember, nil
+}
+
+// readAccount reads the account on the member. If it does not exist, the result has only its name.
+func (r *Reconciler) readAccount(ctx context.Context, name string) (account *corev1.ServiceAccount, found bool, err error) {
+	account = &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: r.AccountNamespace, Name: name}}
+	found, err = reconcileutil.GetIfExists(ctx, r.Member, client.ObjectKeyFromObject(account), account, "reading ServiceAccount %s/%s on the member", r.AccountNamespace, name)
+	return account, found, err
 }
 
 // mark sets the label and the annotation with the owner on the account, and reports whether they
@@ -105,15 +118,16 @@ func (r *Reconciler) makeAccount(ctx context.Context, account *corev1.ServiceAcc
 
 // removeAccount deletes the account if this agent created it. That invalidates its tokens.
 func (r *Reconciler) removeAccount(ctx context.Context, name string) error {
-	account := &corev1.ServiceAccount{}
-	key := client.ObjectKey{Namespace: r.AccountNamespace, Name: name}
-	if found, err := reconcileutil.GetIfExists(ctx, r.Member, key, account, "reading ServiceAccount %s/%s on the member", r.AccountNamespace, name); !found {
+	account, found, err := r.readAccount(ctx, name)
+	if !found || !r.isFormer(account) {
 		return err
 	}
-	if ownershipOf(account, r.AgentNamespace, "") != former {
-		return nil
-	}
 	return r.deleteAccount(ctx, account)
+}
+
+// isFormer reports whether this agent created an account that no ManagedServiceAccount requests.
+func (r *Reconciler) isFormer(account *corev1.ServiceAccount) bool {
+	return ownershipOf(account, r.AgentNamespace, "") == former
 }
 
 func (r *Reconciler) deleteAccount(ctx context.Context, account *corev1.ServiceAccount) error {
@@ -128,16 +142,25 @@ func (r *Reconciler) deleteAccount(ctx context.Context, account *corev1.ServiceA
 // after the hub removed the member. It must not run concurrently with reconciles. It uses only
 // Member and the namespaces.
 func (r *Reconciler) Withdraw(ctx context.Context) error {
-	var accounts corev1.ServiceAccountList
-	labelled := client.MatchingLabels{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
-	if err := r.Member.List(ctx, &accounts, client.InNamespace(r.AccountNamespace), labelled); err != nil {
-		return fmt.Errorf("listing ServiceAccounts in namespace %s on the member: %w", r.AccountNamespace, err)
+	accounts, err := r.managedAccounts(ctx)
+	if err != nil {
+		return err
 	}
 	var failures []error
-	for i := range accounts.Items {
-		if ownershipOf(&accounts.Items[i], r.AgentNamespace, "") == former {
-			failures = append(failures, r.deleteAccount(ctx, &accounts.Items[i]))
+	for i := range accounts {
+		if r.isFormer(&accounts[i]) {
+			failures = append(failures, r.deleteAccount(ctx, &accounts[i]))
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// managedAccounts lists the accounts on the member that have the label.
+func (r *Reconciler) managedAccounts(ctx context.Context) ([]corev1.ServiceAccount, error) {
+	var accounts corev1.ServiceAccountList
+	labelled := client.MatchingLabels{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue}
+	if err := r.Member.List(ctx, &accounts, client.InNamespace(r.AccountNamespace), labelled); err != nil {
+		return nil, fmt.Errorf("listing ServiceAccounts in namespace %s on the member: %w", r.AccountNamespace, err)
+	}
+	return accounts.Items, nil
 }

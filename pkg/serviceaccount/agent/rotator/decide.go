@@ -64,8 +64,8 @@ func decide(account *authenticationv1beta1.ManagedServiceAccount, onMember types
 }
 
 // requestsOtherValidity reports whether the spec was changed since the last status and requests another
-// lifetime than the token has. If an API server always grants another lifetime, it is asked only
-// once.
+// lifetime than the token has. If an API server always grants another lifetime, the agent requests it
+// only once.
 func requestsOtherValidity(account *authenticationv1beta1.ManagedServiceAccount, claims boundtoken.Claims) bool {
 	reported := meta.FindStatusCondition(account.Status.Conditions, authenticationv1beta1.ConditionTokenReported)
 	if reported == nil || reported.ObservedGeneration >= account.Generation {

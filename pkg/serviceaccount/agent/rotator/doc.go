@@ -4,10 +4,10 @@
 // Package rotator runs in the agent. It creates the ServiceAccounts that ManagedServiceAccounts in
 // the member's namespace on the hub request, and stores a token of each in a Secret on the hub.
 //
-// Files: rotator.go has watches and the reconcile loop; decide.go decides about a token, without
-// side effects; account.go handles the ServiceAccount on the member, ownership.go determines the
-// owner of an existing one and takeover.go reads the facts for taking it over; token.go handles the
-// token and its Secret on the hub, status.go the status.
+// Files: rotator.go has watches and the reconcile loop. It first settles whose account it is, and only
+// then handles tokens: ownership.go decides whether a ManagedServiceAccount can have the account of its
+// name, account.go and retain.go act on that. decide.go decides about a token, without side effects;
+// token.go handles the token and its Secret on the hub, status.go the status.
 //
 // The agent changes no ServiceAccount or Secret that was not created for a ManagedServiceAccount.
 // The exceptions are an account that another product's agent held for the same

@@ -62,30 +62,32 @@ func TestOwnershipOf_IsNotFormerWithoutAMark(t *testing.T) {
 	}
 }
 
-func TestDecideTakeover(t *testing.T) {
+func TestDecideAccount(t *testing.T) {
 	tests := map[string]struct {
-		whose      ownership
-		adopt      bool
-		holderRuns bool
-		may        rights
-		want       takeover
+		whose ownership
+		facts facts
+		want  decision
 	}{
-		"foreign":                                      {foreign, true, true, ordinary, refuse},
-		"labelled, without adoption":                   {unmarked, false, true, ordinary, refuse},
-		"labelled, without a holder":                   {unmarked, true, false, ordinary, refuse},
-		"labelled, while its holder runs":              {unmarked, true, true, ordinary, record},
-		"recorded, while its holder runs":              {recorded, true, true, ordinary, await},
-		"recorded, and its holder is gone":             {recorded, true, false, ordinary, take},
-		"recorded, without adoption":                   {recorded, false, false, ordinary, take},
-		"recorded, but an administrator":               {recorded, true, false, administrator, refuse},
-		"recorded, with unknown rights":                {recorded, true, false, unknown, refuse},
-		"of an agent for another hub, with adoption":   {another, true, true, ordinary, refuse},
-		"labelled, an administrator, without adoption": {unmarked, false, false, administrator, refuse},
-		"foreign, with unknown rights":                 {foreign, false, false, unknown, refuse},
+		"own":                                        {own, facts{}, use},
+		"assigned by an administrator":               {given, facts{}, use},
+		"of a deleted ManagedServiceAccount":         {former, facts{}, replace},
+		"of one that a restored hub lacks":           {former, facts{lost: true}, use},
+		"foreign":                                    {foreign, facts{adopt: true, holderRuns: true, rights: ordinary}, refuse},
+		"labelled, without adoption":                 {unmarked, facts{holderRuns: true, rights: ordinary}, refuse},
+		"labelled, without a holder":                 {unmarked, facts{adopt: true, rights: ordinary}, refuse},
+		"labelled, while its holder runs":            {unmarked, facts{adopt: true, holderRuns: true, rights: ordinary}, record},
+		"recorded, while its holder runs":            {recorded, facts{adopt: true, holderRuns: true, rights: ordinary}, await},
+		"recorded, and its holder is gone":           {recorded, facts{adopt: true, rights: ordinary}, take},
+		"recorded, without adoption":                 {recorded, facts{rights: ordinary}, take},
+		"recorded, but an administrator":             {recorded, facts{adopt: true, rights: administrator}, refuse},
+		"recorded, with unknown rights":              {recorded, facts{adopt: true}, refuse},
+		"of an agent for another hub, with adoption": {another, facts{adopt: true, holderRuns: true, rights: ordinary}, refuse},
+		"labelled, an administrator, no adoption":    {unmarked, facts{rights: administrator}, refuse},
+		"foreign, with unknown rights":               {foreign, facts{}, refuse},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := decideTakeover(tt.whose, tt.adopt, tt.holderRuns, tt.may); got != tt.want {
+			if got := decideAccount(tt.whose, tt.facts); got != tt.want {
 				t.Errorf("decided %d, want %d", got, tt.want)
 			}
 		})
@@ -131,6 +133,9 @@ func TestRefusal_NamesTheRemedy(t *testing.T) {
 		if !strings.Contains(got, "kubectl --namespace=accounts annotate serviceaccount a fleetgate.io/assigned-to=u1") {
 			t.Errorf("refusal of %d: %s", whose, got)
 		}
+	}
+	if got := refusal(account, "u1", another, unknown); !strings.Contains(got, "--account-namespace") {
+		t.Errorf("the remedy for two agents is missing: %s", got)
 	}
 	if got := refusal(account, "u1", recorded, administrator); !strings.Contains(got, "bound to cluster-admin") {
 		t.Errorf("the problem is missing: %s", got)

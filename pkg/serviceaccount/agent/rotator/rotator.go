@@ -73,8 +73,8 @@ type Reconciler struct {
 	// Epochs detect whether a restored hub lost a ManagedServiceAccount. If nil, accounts are never
 	// retained.
 	Epochs *retention.Epochs
-	// Holds counts the retained accounts. It must be set if Epochs is.
-	Holds *retention.Tracker
+	// Retention counts the retained accounts. It must be set if Epochs is.
+	Retention *retention.Tracker
 	// Recorder writes events on ManagedServiceAccounts.
 	Recorder events.EventRecorder
 }
@@ -128,18 +128,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var account authenticationv1beta1.ManagedServiceAccount
-	err := r.Hub.Get(ctx, request.NamespacedName, &account)
+	found, err := reconcileutil.GetIfExists(ctx, r.Hub, request.NamespacedName, &account, "reading ManagedServiceAccount %s", request.Name)
 	switch {
-	case apierrors.IsNotFound(err):
-		return r.vanished(ctx, request.NamespacedName)
-	case err == nil && !account.DeletionTimestamp.IsZero():
-		return ctrl.Result{}, r.removeAccount(ctx, request.Name)
 	case err != nil:
-		return ctrl.Result{}, fmt.Errorf("reading ManagedServiceAccount %s: %w", request.Name, err)
+		return ctrl.Result{}, err
+	case !found:
+		return r.vanished(ctx, request.NamespacedName)
+	case !account.DeletionTimestamp.IsZero():
+		return ctrl.Result{}, r.removeAccount(ctx, request.Name)
 	}
 
 	before := account.DeepCopy()
-	due, failure := r.reconcileToken(ctx, &account)
+	var due time.Time
+	onMember, failure := r.ensureAccount(ctx, &account)
+	if failure == nil {
+		due, failure = r.reconcileToken(ctx, &account, onMember)
+	}
 	if apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
@@ -161,8 +165,8 @@ func (r *Reconciler) reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
-// vanished deletes the account of a ManagedServiceAccount that no longer exists, unless it is
-// retained. That invalidates all tokens, so the hub is asked without a cache.
+// vanished releases the account of a ManagedServiceAccount that no longer exists. A deletion
+// invalidates all tokens, so the agent reads from the hub without a cache.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {
 	err := r.Live.Get(ctx, key, &authenticationv1beta1.ManagedServiceAccount{})
 	if err == nil {
@@ -171,14 +175,11 @@ func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.R
 	if !reconcileutil.IsGone(err) {
 		return ctrl.Result{}, fmt.Errorf("asking the hub whether ManagedServiceAccount %s still exists: %w", key.Name, err)
 	}
-	retained, err := r.holdAccount(ctx, key.Name)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
+	retained, err := r.releaseAccount(ctx, key.Name)
 	if retained {
 		return ctrl.Result{RequeueAfter: retention.Recheck}, nil
 	}
-	return ctrl.Result{}, r.removeAccount(ctx, key.Name)
+	return ctrl.Result{}, err
 }
 
 // warn runs after the status was written, so that it reports only changes.
@@ -193,75 +194,4 @@ func tryAgain(failure error, failing time.Duration) time.Duration {
 		return retryInterval
 	}
 	return retryAfter(failing)
-}
-
-// reconcileToken updates account, Secret and status, and returns until when they are valid.
-func (r *Reconciler) reconcileToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (due time.Time, err error) {
-	onMember, err := r.ensureAccount(ctx, account)
-	if err != nil {
-		return time.Time{}, err
-	}
-	ca, err := r.MemberCA()
-	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the CA of the member's API server: %w", err)
-	}
-	secret, err := r.readSecret(ctx, account)
-	if err != nil {
-		return time.Time{}, err
-	}
-	reportSecret(account, secret, r.Clock.Now())
-
-	found, ours := inspect(secret, account, onMember, ca)
-	if ours {
-		if found.works, err = r.accepted(ctx, secret, onMember); err != nil {
-			return time.Time{}, err
-		}
-	}
-	next, due := decide(account, onMember.UID, found, r.Clock.Now())
-	switch next {
-	case spent:
-		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or re-create the ManagedServiceAccount")
-	case restore:
-		err = r.storeToken(ctx, account, secret, string(secret.Data[authenticationv1beta1.SecretKeyToken]), ca)
-	case request:
-		if err := r.isNewest(ctx, account); err != nil {
-			return time.Time{}, err
-		}
-		return r.renew(ctx, account, onMember, secret, ca)
-	}
-	if err != nil {
-		return time.Time{}, err
-	}
-	reportToken(account, found.claims, found.claims.Issued, r.Clock.Now())
-	return due, nil
-}
-
-// isNewest returns a conflict if the cache has an old version of the ManagedServiceAccount. Its
-// status has the time of the last refresh, which nothing else shows if the clocks of member and
-// agent differ.
-func (r *Reconciler) isNewest(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
-	var newest authenticationv1beta1.ManagedServiceAccount
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), &newest); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading ManagedServiceAccount %s on the hub: %w", account.Name, err)
-	}
-	if newest.ResourceVersion == account.ResourceVersion {
-		return nil
-	}
-	resource := authenticationv1beta1.GroupVersion.WithResource("managedserviceaccounts").GroupResource()
-	return apierrors.NewConflict(resource, account.Name, errors.New("the cache is behind"))
-}
-
-// renew stores a new token. If it fails, the Secret is unchanged, and the older token serves until
-// it expires.
-func (r *Reconciler) renew(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
-	secret *corev1.Secret, ca []byte) (due time.Time, err error) {
-	claims, err := r.refresh(ctx, account, onMember, secret, ca)
-	if err != nil {
-		return time.Time{}, err
-	}
-	now := r.Clock.Now()
-	reportSecret(account, secret, now)
-	reportToken(account, claims, now, now)
-	_, due = decide(account, onMember.UID, present{claims: claims, works: true, whole: true}, now)
-	return due, nil
 }

@@ -6,8 +6,10 @@ package rotator
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,18 +21,84 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/boundtoken"
 )
+
+// reconcileToken updates Secret and status of an account on the member, and returns until when they
+// are valid.
+func (r *Reconciler) reconcileToken(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount) (due time.Time, err error) {
+	ca, err := r.MemberCA()
+	if err != nil {
+		return time.Time{}, fmt.Errorf("reading the CA of the member's API server: %w", err)
+	}
+	secret, err := r.readSecret(ctx, account)
+	if err != nil {
+		return time.Time{}, err
+	}
+	reportSecret(account, secret, r.Clock.Now())
+
+	found, ours := inspect(secret, account, onMember, ca)
+	if ours {
+		if found.works, err = r.accepted(ctx, secret, onMember); err != nil {
+			return time.Time{}, err
+		}
+	}
+	next, due := decide(account, onMember.UID, found, r.Clock.Now())
+	switch next {
+	case spent:
+		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or re-create the ManagedServiceAccount")
+	case restore:
+		err = r.storeToken(ctx, account, secret, string(secret.Data[authenticationv1beta1.SecretKeyToken]), ca)
+	case request:
+		if err := r.isNewest(ctx, account); err != nil {
+			return time.Time{}, err
+		}
+		return r.renew(ctx, account, onMember, secret, ca)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	reportToken(account, found.claims, found.claims.Issued, r.Clock.Now())
+	return due, nil
+}
+
+// isNewest returns a conflict if the cache has an old version of the ManagedServiceAccount. Its
+// status has the time of the last refresh, which nothing else shows if the clocks of member and
+// agent differ.
+func (r *Reconciler) isNewest(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) error {
+	var newest authenticationv1beta1.ManagedServiceAccount
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(account), &newest); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedServiceAccount %s on the hub: %w", account.Name, err)
+	}
+	if newest.ResourceVersion == account.ResourceVersion {
+		return nil
+	}
+	resource := authenticationv1beta1.GroupVersion.WithResource("managedserviceaccounts").GroupResource()
+	return apierrors.NewConflict(resource, account.Name, errors.New("the cache is behind"))
+}
+
+// renew stores a new token. If it fails, the Secret is unchanged, and the older token serves until
+// it expires.
+func (r *Reconciler) renew(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, onMember *corev1.ServiceAccount,
+	secret *corev1.Secret, ca []byte) (due time.Time, err error) {
+	claims, err := r.refresh(ctx, account, onMember, secret, ca)
+	if err != nil {
+		return time.Time{}, err
+	}
+	now := r.Clock.Now()
+	reportSecret(account, secret, now)
+	reportToken(account, claims, now, now)
+	_, due = decide(account, onMember.UID, present{claims: claims, works: true, whole: true}, now)
+	return due, nil
+}
 
 // readSecret returns the Secret on the hub, or an empty one without a resourceVersion.
 func (r *Reconciler) readSecret(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount) (*corev1.Secret, error) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name}}
-	err := r.Hub.Get(ctx, client.ObjectKeyFromObject(secret), secret)
-	if apierrors.IsNotFound(err) {
-		return secret, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s on the hub: %w", secret.Namespace, secret.Name, err)
+	found, err := reconcileutil.GetIfExists(ctx, r.Hub, client.ObjectKeyFromObject(secret), secret, "reading Secret %s/%s on the hub", secret.Namespace, secret.Name)
+	if !found {
+		return secret, err
 	}
 	if secret.Type != corev1.SecretTypeOpaque || !isManaged(secret) && !isOwned(secret, account) {
 		return nil, mistake(fmt.Sprintf("Secret %s/%s is on the hub and was not made for a ManagedServiceAccount: delete it, or rename the ManagedServiceAccount",

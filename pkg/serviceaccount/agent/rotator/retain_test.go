@@ -40,7 +40,7 @@ func newKeeper(t *testing.T, count string) *keeper {
 	return &keeper{T: t, Reconciler: &Reconciler{
 		Hub: hub, Live: hub, Member: fake.NewClientBuilder().WithScheme(known).Build(), HubNamespace: "fleet-member-m",
 		AccountNamespace: "accounts", AgentNamespace: "fleet-system", Clock: testingclock.NewFakePassiveClock(time.Unix(0, 0)),
-		Epochs: retention.NewEpochs(hub, "m"), Holds: retention.NewTracker(nil),
+		Epochs: retention.NewEpochs(hub, "m"), Retention: retention.NewTracker(nil),
 	}}
 }
 
@@ -86,20 +86,20 @@ func (k *keeper) ensure(uid types.UID) *corev1.ServiceAccount {
 	return account
 }
 
-func TestHoldAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
+func TestReleaseAccount_RetainsTheAccountUntilItIsReleased(t *testing.T) {
 	k := newKeeper(t, "2")
 	k.has("3")
 	for range 2 {
 		k.vanish()
 	}
 	current := k.is()
-	if current == nil || !retention.MarkOn(current).Is() || k.Holds.Summary().Objects != 1 {
-		t.Fatalf("the account is %v, held is %v", current, k.Holds.Summary())
+	if current == nil || !retention.MarkOn(current).Is() || k.Retention.Summary().Objects != 1 {
+		t.Fatalf("the account is %v, retained is %v", current, k.Retention.Summary())
 	}
-	k.Holds.Release([]string{"another", retention.MarkOn(current).ID})
+	k.Retention.Release([]string{"another", retention.MarkOn(current).ID})
 	k.vanish()
-	if k.is() != nil || k.Holds.Summary() != (retention.Summary{}) {
-		t.Errorf("it is not deleted, or still counted: %v", k.Holds.Summary())
+	if k.is() != nil || k.Retention.Summary() != (retention.Summary{}) {
+		t.Errorf("it is not deleted, or still counted: %v", k.Retention.Summary())
 	}
 }
 
@@ -124,8 +124,8 @@ func TestEnsureAccount_AdoptsARetainedAccountWithItsTokens(t *testing.T) {
 				k.vanish()
 			}
 			again := k.ensure("made-again")
-			if again.UID != "account" || retention.MarkOn(again).Is() || k.Holds.Summary() != (retention.Summary{}) {
-				t.Errorf("it is %v, held is %v", again.ObjectMeta, k.Holds.Summary())
+			if again.UID != "account" || retention.MarkOn(again).Is() || k.Retention.Summary() != (retention.Summary{}) {
+				t.Errorf("it is %v, retained is %v", again.ObjectMeta, k.Retention.Summary())
 			}
 			k.vanish()
 			if k.is() != nil {
