@@ -61,7 +61,6 @@ type agent struct {
 	tunnelStatus *tunnelStatus
 	retained     prometheus.Gauge
 	grants       *impersonation.Grants
-	tunnels      tunnels
 	// konnectivityMetrics are the metrics of a Konnectivity tunnel; nil without one.
 	konnectivityMetrics *konnectivity.AgentMetrics
 }

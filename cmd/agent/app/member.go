@@ -40,66 +40,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// serveHub serves the hub while it accepts this member, and again after it readmits the member.
-func (a *agent) serveHub(ctx context.Context) error {
-	member, err := a.enroller.Member(ctx)
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	defer a.tunnels.wait()
-	for ctx.Err() == nil {
-		if err := a.serveAddress(ctx, member); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// serveAddress serves the hub until its address changes.
-func (a *agent) serveAddress(ctx context.Context, member string) error {
-	moved := a.enroller.Moved()
-	hub, err := a.enroller.HubConfig(ctx)
-	if err != nil {
-		return ignoreEnd(ctx, err)
-	}
-	admission, err := enroll.NewAdmission(member, hub, a.enroller.Ready, clock.RealClock{})
-	if err != nil {
-		return err
-	}
-	serve := func(pathCtx context.Context, run func(context.Context) error) error {
-		return a.tunnels.serve(pathCtx, ctx, moved, run)
-	}
-	addressCtx, end := context.WithCancel(ctx)
-	defer end()
-	group, addressCtx := errgroup.WithContext(addressCtx)
-	group.Go(func() error {
-		defer end()
-		select {
-		case <-moved:
-		case <-addressCtx.Done():
-		}
-		return nil
-	})
-	group.Go(func() error {
-		defer end()
-		for {
-			if err := admission.Await(addressCtx); err != nil {
-				return ignoreEnd(addressCtx, err)
-			}
-			if err := a.serveMember(addressCtx, hub, member, admission, serve); err != nil {
-				return err
-			}
-		}
-	})
-	return group.Wait()
-}
-
-// serveTunnel runs a tunnel until its context ends.
-type serveTunnel func(ctx context.Context, run func(context.Context) error) error
-
 // serveMember returns nil when the hub has removed the member or the context ends. All parts have
-// stopped then, because the hub would reject their requests. Only tunnels can linger (serve).
-func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, serve serveTunnel) error {
+// stopped then, because the hub would reject their requests. Only the tunnel can continue (keepTunnel).
+func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member string, admission *enroll.Admission, connection *hubConnection) error {
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	defer a.tunnelStatus.forget()
@@ -147,7 +90,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	group.Go(func() error { return hub.Start(serving) })
 	group.Go(func() error { return a.keepCertificate(serving, hubConfig, member) })
 	group.Go(func() error {
-		return serve(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
+		return connection.keepTunnel(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
 	})
 	group.Go(func() error { return serveParts(serving, hubConfig, works, namespaces) })
 	err = group.Wait()
