@@ -103,24 +103,24 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 }
 
 func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
-	ask, no := Read(csr)
+	request, refused := Read(csr)
 	approved, decided := decisionOn(csr)
 	switch {
-	case no != nil && decided:
+	case refused != nil && decided:
 		return ctrl.Result{}, nil
-	case no != nil:
-		a.tell(csr, no)
+	case refused != nil:
+		a.report(csr, refused)
 		return ctrl.Result{}, nil
 	case len(csr.Status.Certificate) > 0:
 		return a.remove(ctx, csr)
 	case approved && a.Signer != nil:
 		return ctrl.Result{}, a.sign(ctx, csr)
 	case approved:
-		return a.tellNotSigned(csr), nil
+		return a.reportNotSigned(csr), nil
 	case decided:
 		return ctrl.Result{}, nil
 	}
-	return a.judge(ctx, csr, ask)
+	return a.judge(ctx, csr, request)
 }
 
 // decisionOn returns whether somebody has approved a request, and whether somebody has decided at
@@ -136,14 +136,14 @@ func decisionOn(csr *certificatesv1.CertificateSigningRequest) (approved, decide
 	return approved, decided
 }
 
-// tell records why a request is left to people.
-func (a *Approver) tell(csr *certificatesv1.CertificateSigningRequest, no *refusal.Refusal) {
-	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
+// report records why a person has to decide about a request.
+func (a *Approver) report(csr *certificatesv1.CertificateSigningRequest, refused *refusal.Refusal) {
+	a.Recorder.Eventf(csr, nil, corev1.EventTypeWarning, refused.Reason, "Approve", "%s", refused.Message)
 }
 
-// tellNotSigned records that nobody has signed a request some time after its approval, and the
+// reportNotSigned records that nobody has signed a request some time after its approval, and the
 // remedy.
-func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) ctrl.Result {
+func (a *Approver) reportNotSigned(csr *certificatesv1.CertificateSigningRequest) ctrl.Result {
 	since := csr.CreationTimestamp.Time
 	for _, condition := range csr.Status.Conditions {
 		if condition.Type == certificatesv1.CertificateApproved && condition.LastUpdateTime.After(since) {
@@ -153,35 +153,35 @@ func (a *Approver) tellNotSigned(csr *certificatesv1.CertificateSigningRequest) 
 	if left := since.Add(signedWithin).Sub(a.Clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}
 	}
-	a.tell(csr, refusal.New(ReasonNotSigned,
+	a.report(csr, refusal.New(ReasonNotSigned,
 		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (klusterlets.signerCertFile), or join the cluster with the agent of fleetgate, which needs no certificate", signedWithin))
 	return ctrl.Result{}
 }
 
-func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
+func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
-	if err := a.Client.Get(ctx, client.ObjectKey{Name: ask.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", ask.Cluster, err)
+	if err := a.Client.Get(ctx, client.ObjectKey{Name: request.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
+		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", request.Cluster, err)
 	}
 	state := clusterStateOf(cluster)
 	if a.Account != nil && state.Known {
 		var err error
 		if state.Account, err = a.Account(ctx, cluster); err != nil {
-			return ctrl.Result{}, fmt.Errorf("asking whose ManagedCluster %q is: %w", cluster.Name, err)
+			return ctrl.Result{}, fmt.Errorf("reading the owner of ManagedCluster %q: %w", cluster.Name, err)
 		}
 	}
-	decision, no := Judge(ask, state, a.Users)
+	decision, refused := Judge(request, state, a.Users)
 	switch decision {
 	case Renew:
-		return a.renew(ctx, csr, ask)
+		return a.renew(ctx, csr, request)
 	case Admit:
-		if err := a.admit(ctx, cluster, ask.Key); err != nil {
+		if err := a.admit(ctx, cluster, request.Key); err != nil {
 			return ctrl.Result{}, err
 		}
 		return ctrl.Result{}, a.approve(ctx, csr, "the requester is in klusterlets.autoApprovedUsers")
 	case Warn:
-		a.tell(csr, no)
-		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, no.Reason, "Approve", "%s", no.Message)
+		a.report(csr, refused)
+		a.Recorder.Eventf(cluster, csr, corev1.EventTypeWarning, refused.Reason, "Approve", "%s", refused.Message)
 	}
 	return ctrl.Result{}, nil
 }
@@ -198,7 +198,7 @@ func clusterStateOf(cluster *clusterv1.ManagedCluster) ClusterState {
 
 // renew approves an agent's own request, if the agent has permission. It retries for a while,
 // because the permissions of a newly accepted cluster can still be missing.
-func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, ask Ask) (ctrl.Result, error) {
+func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request Request) (ctrl.Result, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: csr.Spec.Username, UID: csr.Spec.UID, Groups: csr.Spec.Groups, Extra: extraOf(csr),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -206,13 +206,13 @@ func (a *Approver) renew(ctx context.Context, csr *certificatesv1.CertificateSig
 		},
 	}}
 	if err := a.Client.Create(ctx, review); err != nil {
-		return ctrl.Result{}, fmt.Errorf("asking whether %s may renew its certificate: %w", ask.Requester, err)
+		return ctrl.Result{}, fmt.Errorf("reviewing whether %s may renew its certificate: %w", request.Requester, err)
 	}
 	if review.Status.Allowed {
 		return ctrl.Result{}, a.approve(ctx, csr, "the agent of the cluster renews its own certificate")
 	}
-	a.tell(csr, refusal.New(ReasonRenewalForbidden,
-		"%s is not allowed to renew its certificate: accept its cluster with clusteradm accept --clusters %s", ask.Requester, ask.Cluster))
+	a.report(csr, refusal.New(ReasonRenewalForbidden,
+		"%s is not allowed to renew its certificate: accept its cluster with clusteradm accept --clusters %s", request.Requester, request.Cluster))
 	if a.Clock.Since(csr.CreationTimestamp.Time) > askFor {
 		return ctrl.Result{}, nil
 	}

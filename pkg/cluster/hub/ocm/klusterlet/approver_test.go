@@ -26,10 +26,10 @@ func TestApprover_ReportsUnsignedRequest(t *testing.T) {
 	at := func(after time.Duration) *Approver {
 		return &Approver{Clock: clocktesting.NewFakePassiveClock(approved.Add(after)), Recorder: recorder}
 	}
-	if got := at(10 * time.Second).tellNotSigned(csr); got.RequeueAfter != signedWithin-10*time.Second || len(recorder.Events) > 0 {
+	if got := at(10 * time.Second).reportNotSigned(csr); got.RequeueAfter != signedWithin-10*time.Second || len(recorder.Events) > 0 {
 		t.Errorf("while it may come yet: %v, %d events", got, len(recorder.Events))
 	}
-	if got := at(signedWithin).tellNotSigned(csr); !got.IsZero() || len(recorder.Events) != 1 {
+	if got := at(signedWithin).reportNotSigned(csr); !got.IsZero() || len(recorder.Events) != 1 {
 		t.Fatalf("then: %v, %d events", got, len(recorder.Events))
 	}
 	said := <-recorder.Events

@@ -46,25 +46,25 @@ type ClusterState struct {
 // only once, and never for another key. Our agent on a member uses its own account, for one name,
 // and nobody else is admitted instead, not even before it has connected. Its certificate renews
 // nothing: without its account, an agent has the certificate only until that expires.
-func Judge(ask Ask, cluster ClusterState, users []string) (Decision, *refusal.Refusal) {
-	trusted := slices.Contains(users, ask.Requester)
-	own := ask.Requester == ask.CommonName()
+func Judge(request Request, cluster ClusterState, users []string) (Decision, *refusal.Refusal) {
+	trusted := slices.Contains(users, request.Requester)
+	own := request.Requester == request.CommonName()
 	switch {
-	case own && ask.Agent == clusterv1.AgentName:
+	case own && request.Agent == clusterv1.AgentName:
 		return Warn, refusal.New(ReasonRenewalForbidden,
-			"%q renews its own certificate: the agent of a member requests it with its account; if that was revoked, delete the request", ask.Requester)
+			"%q renews its own certificate: the agent of a member requests it with its account; if that was revoked, delete the request", request.Requester)
 	case own:
 		return Renew, nil
-	case cluster.Account != "" && ask.Requester == cluster.Account && ask.Agent == clusterv1.AgentName:
-		return ofMember(ask)
+	case cluster.Account != "" && request.Requester == cluster.Account && request.Agent == clusterv1.AgentName:
+		return ofMember(request)
 	case !cluster.Known || cluster.Denied:
 		return Wait, nil
-	case trusted && cluster.Key == ask.Key && cluster.Account == "":
+	case trusted && cluster.Key == request.Key && cluster.Account == "":
 		return Admit, nil
 	case cluster.Key != "" || cluster.Joined || cluster.Account != "":
 		return Warn, refusal.New(ReasonKeyConflict,
 			"cluster %q already has an agent, and %q requests a certificate for another key: if that is the key of the cluster, approve the request with kubectl certificate approve, or delete the ManagedCluster before the cluster joins again",
-			ask.Cluster, ask.Requester)
+			request.Cluster, request.Requester)
 	case trusted:
 		return Admit, nil
 	}
@@ -73,11 +73,11 @@ func Judge(ask Ask, cluster ClusterState, users []string) (Decision, *refusal.Re
 
 // ofMember decides about a request of a member's account for the certificate of its agent, which
 // must not outlive the account for long.
-func ofMember(ask Ask) (Decision, *refusal.Refusal) {
-	if ask.Lifetime <= 0 || ask.Lifetime > clusterv1.MaxAgentCertificateLife {
+func ofMember(request Request) (Decision, *refusal.Refusal) {
+	if request.Lifetime <= 0 || request.Lifetime > clusterv1.MaxAgentCertificateLife {
 		return Warn, refusal.New(ReasonRenewalForbidden,
 			"%q requests a certificate for longer than %s, or for no stated time, which the agent of a member does not: find out who made the request, and delete it",
-			ask.Requester, clusterv1.MaxAgentCertificateLife)
+			request.Requester, clusterv1.MaxAgentCertificateLife)
 	}
 	return Renew, nil
 }

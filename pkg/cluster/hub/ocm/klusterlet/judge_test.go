@@ -26,8 +26,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// anAsk is a klusterlet's request, before a case changes it.
-type anAsk struct {
+// aRequest is a klusterlet's request, before a case changes it.
+type aRequest struct {
 	subject pkix.Name
 	dns     []string
 	ips     []net.IP
@@ -36,13 +36,13 @@ type anAsk struct {
 	request func([]byte) []byte
 }
 
-func newAsk(t testing.TB) *anAsk {
+func newRequest(t testing.TB) *aRequest {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &anAsk{
+	return &aRequest{
 		key: key,
 		subject: pkix.Name{
 			CommonName:   "system:open-cluster-management:edge:abcde",
@@ -60,7 +60,7 @@ func newAsk(t testing.TB) *anAsk {
 	}
 }
 
-func (a *anAsk) build(t testing.TB) *certificatesv1.CertificateSigningRequest {
+func (a *aRequest) build(t testing.TB) *certificatesv1.CertificateSigningRequest {
 	t.Helper()
 	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: a.subject, DNSNames: a.dns, IPAddresses: a.ips}, a.key)
 	if err != nil {
@@ -72,55 +72,55 @@ func (a *anAsk) build(t testing.TB) *certificatesv1.CertificateSigningRequest {
 
 func TestRead_AcceptsOnlyTheContract(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*anAsk)
-		// no is part of the refusal, and empty if the request follows the contract.
-		no string
+		change func(*aRequest)
+		// refused is part of the refusal, and empty if the request follows the contract.
+		refused string
 	}{
-		"as klusterlets ask":         {func(*anAsk) {}, ""},
-		"without the common group":   {func(a *anAsk) { a.subject.Organization = a.subject.Organization[:1] }, ""},
-		"groups in the other order":  {func(a *anAsk) { slices.Reverse(a.subject.Organization) }, ""},
-		"no key encipherment":        {func(a *anAsk) { a.csr.Spec.Usages = slices.Delete(a.csr.Spec.Usages, 1, 2) }, ""},
-		"the name of a longer one":   {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edge-1" }, "organizations"},
-		"the name of a shorter one":  {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edg" }, "organizations"},
-		"another cluster's user":     {func(a *anAsk) { a.subject.CommonName = "system:open-cluster-management:edge-1:abcde" }, "common name"},
-		"another cluster's group":    {func(a *anAsk) { a.subject.Organization[0] = "system:open-cluster-management:edge-1" }, "organizations"},
-		"one group more":             {func(a *anAsk) { a.subject.Organization = append(a.subject.Organization, "system:masters") }, "organizations"},
-		"the group twice":            {func(a *anAsk) { a.subject.Organization[1] = a.subject.Organization[0] }, "organizations"},
-		"the common group alone":     {func(a *anAsk) { a.subject.Organization = a.subject.Organization[1:] }, "organizations"},
-		"no group":                   {func(a *anAsk) { a.subject.Organization = nil }, "organizations"},
-		"no agent":                   {func(a *anAsk) { a.subject.CommonName = "system:open-cluster-management:edge:" }, "common name"},
-		"two agents":                 {func(a *anAsk) { a.subject.CommonName += ":more" }, "common name"},
-		"no user":                    {func(a *anAsk) { a.subject.CommonName = "" }, "0 common names"},
-		"one more in the subject":    {func(a *anAsk) { a.subject.OrganizationalUnit = []string{"x"} }, "more than a common name"},
-		"two users":                  {func(a *anAsk) { a.subject.ExtraNames = twoUsers(a.subject) }, "2 common names"},
-		"addresses":                  {func(a *anAsk) { a.dns = []string{"kubernetes.default"} }, "extensions"},
-		"an IP address":              {func(a *anAsk) { a.ips = []net.IP{net.IPv4(127, 0, 0, 1)} }, "extensions"},
-		"another signer":             {func(a *anAsk) { a.csr.Spec.SignerName = "kubernetes.io/kubelet-serving" }, "signer"},
-		"for servers":                {func(a *anAsk) { a.csr.Spec.Usages = append(a.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, "server auth"},
-		"not for clients":            {func(a *anAsk) { a.csr.Spec.Usages = a.csr.Spec.Usages[:1] }, "client auth"},
-		"another kind of key":        {func(a *anAsk) { a.key = anRSAKey() }, "ECDSA"},
-		"an RSA key, not verified":   {func(a *anAsk) { a.key, a.request = anRSAKey(), corrupt }, "ECDSA"},
-		"a name that is none":        {func(a *anAsk) { a.csr.Labels[clusterv1.ClusterNameLabel] = "Edge" }, "no name"},
-		"two requests":               {func(a *anAsk) { a.request = func(c []byte) []byte { return append(bytes.Clone(c), c...) } }, "one request"},
-		"something after it":         {func(a *anAsk) { a.request = func(c []byte) []byte { return append(c, "more"...) } }, "one request"},
-		"nothing":                    {func(a *anAsk) { a.request = func([]byte) []byte { return nil } }, "one request"},
-		"too much":                   {func(a *anAsk) { a.request = func([]byte) []byte { return make([]byte, largest+1) } }, "bytes"},
-		"signed by somebody else":    {func(a *anAsk) { a.request = corrupt }, "not signed"},
-		"not a request":              {func(a *anAsk) { a.request = truncated }, "cannot be read"},
-		"a certificate, not request": {func(a *anAsk) { a.request = renamed }, "one request"},
+		"as klusterlets request it":  {func(*aRequest) {}, ""},
+		"without the common group":   {func(a *aRequest) { a.subject.Organization = a.subject.Organization[:1] }, ""},
+		"groups in the other order":  {func(a *aRequest) { slices.Reverse(a.subject.Organization) }, ""},
+		"no key encipherment":        {func(a *aRequest) { a.csr.Spec.Usages = slices.Delete(a.csr.Spec.Usages, 1, 2) }, ""},
+		"the name of a longer one":   {func(a *aRequest) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edge-1" }, "organizations"},
+		"the name of a shorter one":  {func(a *aRequest) { a.csr.Labels[clusterv1.ClusterNameLabel] = "edg" }, "organizations"},
+		"another cluster's user":     {func(a *aRequest) { a.subject.CommonName = "system:open-cluster-management:edge-1:abcde" }, "common name"},
+		"another cluster's group":    {func(a *aRequest) { a.subject.Organization[0] = "system:open-cluster-management:edge-1" }, "organizations"},
+		"one group more":             {func(a *aRequest) { a.subject.Organization = append(a.subject.Organization, "system:masters") }, "organizations"},
+		"the group twice":            {func(a *aRequest) { a.subject.Organization[1] = a.subject.Organization[0] }, "organizations"},
+		"the common group alone":     {func(a *aRequest) { a.subject.Organization = a.subject.Organization[1:] }, "organizations"},
+		"no group":                   {func(a *aRequest) { a.subject.Organization = nil }, "organizations"},
+		"no agent":                   {func(a *aRequest) { a.subject.CommonName = "system:open-cluster-management:edge:" }, "common name"},
+		"two agents":                 {func(a *aRequest) { a.subject.CommonName += ":more" }, "common name"},
+		"no user":                    {func(a *aRequest) { a.subject.CommonName = "" }, "0 common names"},
+		"one more in the subject":    {func(a *aRequest) { a.subject.OrganizationalUnit = []string{"x"} }, "more than a common name"},
+		"two users":                  {func(a *aRequest) { a.subject.ExtraNames = twoUsers(a.subject) }, "2 common names"},
+		"addresses":                  {func(a *aRequest) { a.dns = []string{"kubernetes.default"} }, "extensions"},
+		"an IP address":              {func(a *aRequest) { a.ips = []net.IP{net.IPv4(127, 0, 0, 1)} }, "extensions"},
+		"another signer":             {func(a *aRequest) { a.csr.Spec.SignerName = "kubernetes.io/kubelet-serving" }, "signer"},
+		"for servers":                {func(a *aRequest) { a.csr.Spec.Usages = append(a.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, "server auth"},
+		"not for clients":            {func(a *aRequest) { a.csr.Spec.Usages = a.csr.Spec.Usages[:1] }, "client auth"},
+		"another kind of key":        {func(a *aRequest) { a.key = anRSAKey() }, "ECDSA"},
+		"an RSA key, not verified":   {func(a *aRequest) { a.key, a.request = anRSAKey(), corrupt }, "ECDSA"},
+		"a name that is none":        {func(a *aRequest) { a.csr.Labels[clusterv1.ClusterNameLabel] = "Edge" }, "no name"},
+		"two requests":               {func(a *aRequest) { a.request = func(c []byte) []byte { return append(bytes.Clone(c), c...) } }, "one request"},
+		"something after it":         {func(a *aRequest) { a.request = func(c []byte) []byte { return append(c, "more"...) } }, "one request"},
+		"nothing":                    {func(a *aRequest) { a.request = func([]byte) []byte { return nil } }, "one request"},
+		"too much":                   {func(a *aRequest) { a.request = func([]byte) []byte { return make([]byte, largest+1) } }, "bytes"},
+		"signed by somebody else":    {func(a *aRequest) { a.request = corrupt }, "not signed"},
+		"not a request":              {func(a *aRequest) { a.request = truncated }, "cannot be read"},
+		"a certificate, not request": {func(a *aRequest) { a.request = renamed }, "one request"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ask := newAsk(t)
-			tc.change(ask)
-			got, no := Read(ask.build(t))
-			if tc.no != "" {
-				if no == nil || !strings.Contains(no.Message, tc.no) || no.Reason != ReasonInvalidKlusterletRequest {
-					t.Errorf("got %+v, %v, want a refusal that says %q", got, no, tc.no)
+			request := newRequest(t)
+			tc.change(request)
+			got, refused := Read(request.build(t))
+			if tc.refused != "" {
+				if refused == nil || !strings.Contains(refused.Message, tc.refused) || refused.Reason != ReasonInvalidKlusterletRequest {
+					t.Errorf("got %+v, %v, want a refusal that says %q", got, refused, tc.refused)
 				}
 				return
 			}
-			if no != nil || got.Cluster != "edge" || got.Agent != "abcde" || len(got.Key) != 64 || got.CommonName() != ask.subject.CommonName {
-				t.Errorf("got %+v, %v", got, no)
+			if refused != nil || got.Cluster != "edge" || got.Agent != "abcde" || len(got.Key) != 64 || got.CommonName() != request.subject.CommonName {
+				t.Errorf("got %+v, %v", got, refused)
 			}
 		})
 	}
@@ -189,9 +189,9 @@ func TestJudge(t *testing.T) {
 		"with another key":                                        {user, ClusterState{Known: true, Key: "other"}, Warn},
 		"a cluster that a person approved":                        {user, ClusterState{Known: true, Joined: true}, Warn},
 	} {
-		got, no := Judge(Ask{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
-		if got != tc.want || (no != nil) != (tc.want == Warn) {
-			t.Errorf("%s: got %v, %v, want %v", name, got, no, tc.want)
+		got, refused := Judge(Request{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
+		if got != tc.want || (refused != nil) != (tc.want == Warn) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, refused, tc.want)
 		}
 	}
 }
@@ -199,22 +199,22 @@ func TestJudge(t *testing.T) {
 func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
 	const account = "system:serviceaccount:fleet-member-edge:agent"
 	for name, tc := range map[string]struct {
-		ask   Ask
-		state ClusterState
-		want  Decision
+		request Request
+		state   ClusterState
+		want    Decision
 	}{
-		"its own":                      {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
-		"of a previous agent":          {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 30 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
-		"for longer":                   {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 31 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
-		"without an end":               {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
-		"by its certificate":           {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
-		"by it, of a former member":    {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{}, Warn},
-		"another agent's":              {Ask{Cluster: "edge", Agent: "abcde", Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
-		"another member's":             {Ask{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Account: account + "-1"}, Warn},
-		"of a cluster of a klusterlet": {Ask{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true}, Wait},
-		"by nobody":                    {Ask{Cluster: "edge", Agent: clusterv1.AgentName}, ClusterState{Known: true}, Wait},
+		"its own":                      {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
+		"of a previous agent":          {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 30 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Renew},
+		"for longer":                   {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account, Lifetime: 31 * 24 * time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"without an end":               {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"by its certificate":           {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"by it, of a former member":    {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: "system:open-cluster-management:edge:fleetgate", Lifetime: time.Hour}, ClusterState{}, Warn},
+		"another agent's":              {Request{Cluster: "edge", Agent: "abcde", Requester: account}, ClusterState{Known: true, Joined: true, Account: account}, Warn},
+		"another member's":             {Request{Cluster: "edge-1", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true, Account: account + "-1"}, Warn},
+		"of a cluster of a klusterlet": {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true}, Wait},
+		"by nobody":                    {Request{Cluster: "edge", Agent: clusterv1.AgentName}, ClusterState{Known: true}, Wait},
 	} {
-		if got, _ := Judge(tc.ask, tc.state, nil); got != tc.want {
+		if got, _ := Judge(tc.request, tc.state, nil); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}
@@ -250,11 +250,11 @@ func TestLifeOf(t *testing.T) {
 
 // Whatever is sent, only requests for one user of the labelled cluster are read.
 func FuzzRead(f *testing.F) {
-	ask := newAsk(f).build(f)
-	f.Add(ask.Spec.Request, "edge")
-	f.Add(ask.Spec.Request, "edge-1")
+	request := newRequest(f).build(f)
+	f.Add(request.Spec.Request, "edge")
+	f.Add(request.Spec.Request, "edge-1")
 	f.Fuzz(func(t *testing.T, request []byte, cluster string) {
-		csr := newAsk(t).csr
+		csr := newRequest(t).csr
 		csr.Spec.Request = request
 		csr.Labels[clusterv1.ClusterNameLabel] = cluster
 		checkRead(t, csr)
@@ -263,10 +263,10 @@ func FuzzRead(f *testing.F) {
 
 // The same for the content of the PEM block: most random bytes are no PEM at all.
 func FuzzReadDER(f *testing.F) {
-	block, _ := pem.Decode(newAsk(f).build(f).Spec.Request)
+	block, _ := pem.Decode(newRequest(f).build(f).Spec.Request)
 	f.Add(block.Bytes, "edge")
 	f.Fuzz(func(t *testing.T, der []byte, cluster string) {
-		csr := newAsk(t).csr
+		csr := newRequest(t).csr
 		csr.Spec.Request = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 		csr.Labels[clusterv1.ClusterNameLabel] = cluster
 		checkRead(t, csr)
@@ -275,27 +275,27 @@ func FuzzReadDER(f *testing.F) {
 
 // checkRead compares the result with what a signer reads from the same request.
 func checkRead(t *testing.T, csr *certificatesv1.CertificateSigningRequest) {
-	ask, no := Read(csr)
-	if no != nil {
+	request, refused := Read(csr)
+	if refused != nil {
 		return
 	}
 	block, _ := pem.Decode(csr.Spec.Request)
 	signed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
-		t.Fatalf("read %+v of what is no request: %v", ask, err)
+		t.Fatalf("read %+v of what is no request: %v", request, err)
 	}
-	if signed.Subject.CommonName != ask.CommonName() || ask.Cluster != csr.Labels[clusterv1.ClusterNameLabel] {
-		t.Errorf("read %+v of the user %q", ask, signed.Subject.CommonName)
+	if signed.Subject.CommonName != request.CommonName() || request.Cluster != csr.Labels[clusterv1.ClusterNameLabel] {
+		t.Errorf("read %+v of the user %q", request, signed.Subject.CommonName)
 	}
 	for _, group := range signed.Subject.Organization {
-		if group != clusterv1.UserPrefix+ask.Cluster && group != clusterv1.AgentsGroup {
-			t.Errorf("read %+v of a member of %q", ask, group)
+		if group != clusterv1.UserPrefix+request.Cluster && group != clusterv1.AgentsGroup {
+			t.Errorf("read %+v of a member of %q", request, group)
 		}
 	}
 	if len(signed.DNSNames)+len(signed.IPAddresses)+len(signed.EmailAddresses)+len(signed.URIs) > 0 {
-		t.Errorf("read %+v of a request with addresses", ask)
+		t.Errorf("read %+v of a request with addresses", request)
 	}
 	if signed.CheckSignature() != nil {
-		t.Errorf("read %+v of a request that its key did not sign", ask)
+		t.Errorf("read %+v of a request that its key did not sign", request)
 	}
 }

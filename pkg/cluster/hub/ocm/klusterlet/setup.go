@@ -116,7 +116,7 @@ func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (mana
 	seats := identity.FleetSeats()
 	subjects := managedcluster.Subjects{
 		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
-		Certified: []rbacv1.Subject{userSubject(Ask{Cluster: of.Name, Agent: clusterv1.AgentName}.CommonName())},
+		Certified: []rbacv1.Subject{userSubject(Request{Cluster: of.Name, Agent: clusterv1.AgentName}.CommonName())},
 	}
 	foreign, err := o.Members.ForeignUser(ctx, of)
 	if foreign != "" {

@@ -60,7 +60,7 @@ func TestSign(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ask := newAsk(t)
+			ask := newRequest(t)
 			signed, err := signer.Sign(ask.build(t).Spec.Request, tc.seconds)
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +100,7 @@ func TestNewSigner_RefusesInvalidAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := signer.Sign(newAsk(t).build(t).Spec.Request, nil); err == nil {
+	if _, err := signer.Sign(newRequest(t).build(t).Spec.Request, nil); err == nil {
 		t.Error("an authority that has expired signs")
 	}
 }
@@ -112,7 +112,7 @@ func TestSign_MemberAgentGetsADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, seconds := range []*int32{nil, ptr.To[int32](30 * 24 * 3600), ptr.To[int32](3600)} {
-		ask := newAsk(t)
+		ask := newRequest(t)
 		ask.subject.CommonName = "system:open-cluster-management:edge:fleetgate"
 		signed, err := signer.Sign(ask.build(t).Spec.Request, seconds)
 		if err != nil {

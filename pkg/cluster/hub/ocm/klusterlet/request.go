@@ -47,8 +47,8 @@ const (
 	ReasonApproved = "AutoApprovedByHubCSRApprovingController"
 )
 
-// Ask is a request of a klusterlet for a certificate.
-type Ask struct {
+// Request is a request of a klusterlet for a certificate.
+type Request struct {
 	// Cluster is the requested cluster, Agent the name of the klusterlet there.
 	Cluster, Agent string
 	// Requester is the name of the requesting user.
@@ -60,7 +60,7 @@ type Ask struct {
 }
 
 // CommonName is the user name in the certificate.
-func (a Ask) CommonName() string { return clusterv1.UserPrefix + a.Cluster + ":" + a.Agent }
+func (a Request) CommonName() string { return clusterv1.UserPrefix + a.Cluster + ":" + a.Agent }
 
 // Concerns is true for requests with a klusterlet's label, whatever their content.
 func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
@@ -71,34 +71,34 @@ func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
 // Read parses a request that follows the contract exactly, or returns how it differs. The contract
 // is what klusterlets do: one user of one cluster, whose label the request has, for use as a
 // client, and nothing else.
-func Read(csr *certificatesv1.CertificateSigningRequest) (Ask, *refusal.Refusal) {
+func Read(csr *certificatesv1.CertificateSigningRequest) (Request, *refusal.Refusal) {
 	if csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName {
-		return Ask{}, not("its signer is %q, not %s", csr.Spec.SignerName, certificatesv1.KubeAPIServerClientSignerName)
+		return Request{}, not("its signer is %q, not %s", csr.Spec.SignerName, certificatesv1.KubeAPIServerClientSignerName)
 	}
-	if no := refuseUsages(csr.Spec.Usages); no != nil {
-		return Ask{}, no
+	if refused := refuseUsages(csr.Spec.Usages); refused != nil {
+		return Request{}, refused
 	}
-	request, no := parse(csr.Spec.Request)
-	if no != nil {
-		return Ask{}, no
+	parsed, refused := parse(csr.Spec.Request)
+	if refused != nil {
+		return Request{}, refused
 	}
 	cluster := csr.Labels[clusterv1.ClusterNameLabel]
 	if len(validation.IsDNS1123Label(cluster)) > 0 {
-		return Ask{}, not("label %s=%q is no name of a cluster", clusterv1.ClusterNameLabel, cluster)
+		return Request{}, not("label %s=%q is no name of a cluster", clusterv1.ClusterNameLabel, cluster)
 	}
-	agent, no := agentIn(request.Subject, cluster)
-	if no != nil {
-		return Ask{}, no
+	agent, refused := agentIn(parsed.Subject, cluster)
+	if refused != nil {
+		return Request{}, refused
 	}
-	sum := sha256.Sum256(request.RawSubjectPublicKeyInfo)
-	return Ask{Cluster: cluster, Agent: agent, Requester: csr.Spec.Username, Key: hex.EncodeToString(sum[:]),
+	sum := sha256.Sum256(parsed.RawSubjectPublicKeyInfo)
+	return Request{Cluster: cluster, Agent: agent, Requester: csr.Spec.Username, Key: hex.EncodeToString(sum[:]),
 		Lifetime: time.Duration(ptr.Deref(csr.Spec.ExpirationSeconds, 0)) * time.Second}, nil
 }
 
 func not(format string, args ...any) *refusal.Refusal {
-	no := refusal.New(ReasonInvalidKlusterletRequest, format, args...)
-	no.Message = "a klusterlet does not create such a request; approve it by hand if you know the requester: " + no.Message
-	return no
+	refused := refusal.New(ReasonInvalidKlusterletRequest, format, args...)
+	refused.Message = "a klusterlet does not create such a request; approve it by hand if you know the requester: " + refused.Message
+	return refused
 }
 
 // refuseUsages accepts only those of a client certificate.
@@ -125,22 +125,22 @@ func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0 {
 		return nil, not("it is not one request in PEM")
 	}
-	request, err := x509.ParseCertificateRequest(block.Bytes)
+	parsed, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil {
 		return nil, not("it cannot be read: %w", err)
 	}
 	// Checked first, because verifying an RSA key of this size can take seconds.
-	if _, curve := request.PublicKey.(*ecdsa.PublicKey); !curve {
-		return nil, not("its key is of the kind %s, not ECDSA", request.PublicKeyAlgorithm)
+	if _, curve := parsed.PublicKey.(*ecdsa.PublicKey); !curve {
+		return nil, not("its key is of the kind %s, not ECDSA", parsed.PublicKeyAlgorithm)
 	}
-	if err := request.CheckSignature(); err != nil {
+	if err := parsed.CheckSignature(); err != nil {
 		return nil, not("it is not signed by the holder of its key: %w", err)
 	}
 	// Addresses are extensions, and a signer may copy extensions unchecked.
-	if len(request.Extensions) > 0 {
-		return nil, not("it has %d extensions, such as addresses", len(request.Extensions))
+	if len(parsed.Extensions) > 0 {
+		return nil, not("it has %d extensions, such as addresses", len(parsed.Extensions))
 	}
-	return request, nil
+	return parsed, nil
 }
 
 var (
@@ -170,8 +170,8 @@ func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
 	if len(names) != 1 {
 		return "", not("it has %d common names, not one", len(names))
 	}
-	agent, own2 := strings.CutPrefix(names[0], own+":")
-	if !own2 || agent == "" || strings.Contains(agent, ":") {
+	agent, isOwn := strings.CutPrefix(names[0], own+":")
+	if !isOwn || agent == "" || strings.Contains(agent, ":") {
 		return "", not("its common name is %q, not that of an agent of cluster %q: %s:AGENT", names[0], cluster, own)
 	}
 	return agent, nil
