@@ -26,7 +26,7 @@ const maxSealedLength = 48 * 1024
 var ErrPublicKey = errors.New("not a public key of this kind")
 
 // ErrSealed is returned when a sealed credential does not open: it was made for
-// another key or another request, or was changed on the way.
+// another key or another request, or was changed in transit.
 var ErrSealed = errors.New("sealed credential does not open")
 
 // Credential is what a member gets when its registration is granted.
@@ -73,7 +73,7 @@ func (k *Key) Bytes() ([]byte, error) {
 	return b, nil
 }
 
-// PublicKey is what stands in a ClusterRegistration's spec.publicKey.
+// PublicKey is the value of a ClusterRegistration's spec.publicKey.
 func (k *Key) PublicKey() []byte { return k.private.PublicKey().Bytes() }
 
 // Open reads a credential that Seal closed for this key and this request, or

@@ -44,7 +44,7 @@ func (k *Key) signing() (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// Verify tells whether the holder of the private key signed the message. A key or a
+// Verify reports whether the holder of the private key signed the message. A key or a
 // signature of another form is rejected.
 func Verify(verificationKey, message, signature []byte) bool {
 	return len(verificationKey) == ed25519.PublicKeySize && len(signature) == ed25519.SignatureSize &&

@@ -75,16 +75,15 @@ func (r *Reconciler) reconcile(ctx context.Context, shown *azurefleetv1alpha1.Me
 // ensureMember returns the MemberCluster of the current group; nil if there is none.
 func (r *Reconciler) ensureMember(ctx context.Context, shown *azurefleetv1alpha1.MemberCluster) (*clusterv1beta1.MemberCluster, error) {
 	mc := &clusterv1beta1.MemberCluster{}
-	err := r.Client.Get(ctx, client.ObjectKey{Name: shown.Name}, mc)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading MemberCluster %q: %w", shown.Name, err)
+	found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: shown.Name}, mc, "reading MemberCluster %q", shown.Name)
+	if err != nil {
+		return nil, err
 	}
-	missing := err != nil
 	wanted := shown.Spec.State == azurefleetv1alpha1.ClusterStateJoin
 	switch {
-	case missing && !wanted:
+	case !found && !wanted:
 		return nil, nil
-	case missing:
+	case !found:
 		return r.createMember(ctx, shown)
 	case !metav1.IsControlledBy(mc, shown) || !mc.DeletionTimestamp.IsZero():
 		return mc, nil

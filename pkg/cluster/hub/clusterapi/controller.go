@@ -77,16 +77,15 @@ func (r *reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 		return ctrl.Result{}, err
 	}
 	origin := r.newOrigin()
-	err = r.origins.Get(ctx, key, origin)
-	if client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("reading Cluster API's Cluster %q: %w", key.Name, err)
+	found, err := reconcileutil.GetIfExists(ctx, r.origins, key, origin, "reading Cluster API's Cluster %q", key.Name)
+	if err != nil {
+		return ctrl.Result{}, err
 	}
-	gone := err != nil
+	gone := !found
 	if fleet != nil && isFrom(fleet, key.Name) && (gone || !origin.GetDeletionTimestamp().IsZero() || isOther(fleet, origin)) {
 		return ctrl.Result{}, r.leave(ctx, fleet, gone || isOther(fleet, origin))
 	}
 	if gone || !origin.GetDeletionTimestamp().IsZero() || isPaused(origin) {
-		//lint:ignore nilerr It is not there: that is an answer.
 		return ctrl.Result{}, nil
 	}
 	return r.keep(ctx, origin, fleet)

@@ -122,11 +122,8 @@ func (i *Importer) follow(ctx context.Context, definitions cache.Cache) error {
 
 func servedNow(ctx context.Context, definitions client.Reader) (string, error) {
 	var definition apiextensionsv1.CustomResourceDefinition
-	err := definitions.Get(ctx, client.ObjectKey{Name: definitionName}, &definition)
-	if client.IgnoreNotFound(err) != nil {
-		return "", fmt.Errorf("reading the definition of Cluster API's Clusters: %w", err)
-	}
-	return servedVersion(&definition), nil
+	_, err := reconcileutil.GetIfExists(ctx, definitions, client.ObjectKey{Name: definitionName}, &definition, "reading the definition of Cluster API's Clusters")
+	return servedVersion(&definition), err
 }
 
 // changesOf has a buffer of one: it only signals that something changed.
@@ -274,7 +271,7 @@ func servedVersion(definition *apiextensionsv1.CustomResourceDefinition) string 
 // ignoreEnd drops errors that stopping causes.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		//lint:ignore nilerr It is the end that it comes of.
+		//lint:ignore nilerr The shutdown caused the error.
 		return nil
 	}
 	return err

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -192,20 +191,17 @@ func (j *joining) reconcileClusterRights(ctx context.Context) error {
 		return nil
 	}
 	imc := &clusterv1beta1.InternalMemberCluster{}
-	err := j.Live.Get(ctx, client.ObjectKey{Namespace: j.Seats.Namespace(j.mc.Name), Name: j.mc.Name}, imc)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading the InternalMemberCluster of member %q: %w", j.mc.Name, err)
+	key := client.ObjectKey{Namespace: j.Seats.Namespace(j.mc.Name), Name: j.mc.Name}
+	if _, err := reconcileutil.GetIfExists(ctx, j.Live, key, imc, "reading the InternalMemberCluster of member %q", j.mc.Name); err != nil {
+		return err
 	}
 	switch clusterRightsOf(imc.Status.Properties) {
 	case rightsUseless:
 		return j.removeClusterRights(ctx, j.mc)
 	case rightsUnknown: // Existing ones stay, for the member's current identity.
-		err := j.Live.Get(ctx, client.ObjectKey{Name: ClusterRoleName(j.mc.Name)}, &rbacv1.ClusterRoleBinding{})
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("reading ClusterRoleBinding %q: %w", ClusterRoleName(j.mc.Name), err)
+		name := ClusterRoleName(j.mc.Name)
+		if found, err := reconcileutil.GetIfExists(ctx, j.Live, client.ObjectKey{Name: name}, &rbacv1.ClusterRoleBinding{}, "reading ClusterRoleBinding %q", name); !found {
+			return err
 		}
 	case rightsNeeded:
 	}

@@ -4,6 +4,7 @@
 package membership
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // ordersPerPage limits the orders whose metadata is in memory at a time.
@@ -89,7 +91,7 @@ func notReadyToJoin(namespace *corev1.Namespace) metav1.Condition {
 			condition.Message = fmt.Sprintf("the member is leaving, and namespace %q waits for others: %s", namespace.Name, remaining.Message)
 		}
 	}
-	condition.Message = condition.Message[:min(len(condition.Message), maxMessageLength)]
+	condition.Message = untrusted.Truncate(condition.Message, maxMessageLength)
 	return condition
 }
 
@@ -101,13 +103,9 @@ func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.Member
 		return nil, nil
 	}
 	var namespace corev1.Namespace
-	err := r.Live.Get(ctx, client.ObjectKey{Name: r.Seats.Namespace(mc.Name)}, &namespace)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading the namespace of member %q: %w", mc.Name, err)
-	}
-	if err != nil || !metav1.IsControlledBy(&namespace, mc) {
-		//lint:ignore nilerr It is not there: that is an answer.
-		return nil, nil
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Name: r.Seats.Namespace(mc.Name)}, &namespace, "reading the namespace of member %q", mc.Name)
+	if !found || !metav1.IsControlledBy(&namespace, mc) {
+		return nil, err
 	}
 	return &namespace, nil
 }
@@ -115,13 +113,9 @@ func (r *Reconciler) ownNamespace(ctx context.Context, mc *clusterv1beta1.Member
 // askToLeave requests the agent to leave, and returns how long to wait for it; zero means not to wait.
 func (r *Reconciler) askToLeave(ctx context.Context, mc *clusterv1beta1.MemberCluster) (time.Duration, error) {
 	imc := &clusterv1beta1.InternalMemberCluster{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}, imc)
-	if client.IgnoreNotFound(err) != nil {
-		return 0, fmt.Errorf("reading the InternalMemberCluster of member %q: %w", mc.Name, err)
-	}
-	if err != nil {
-		//lint:ignore nilerr It is not there: that is an answer.
-		return 0, nil
+	key := client.ObjectKey{Namespace: r.Seats.Namespace(mc.Name), Name: mc.Name}
+	if found, err := reconcileutil.GetIfExists(ctx, r.Live, key, imc, "reading the InternalMemberCluster of member %q", mc.Name); !found {
+		return 0, err
 	}
 	if wait, err := r.pendingWait(ctx, mc, imc); wait > 0 || err != nil {
 		return wait, err
@@ -186,10 +180,7 @@ func hasLeft(imc *clusterv1beta1.InternalMemberCluster) bool {
 }
 
 func (r *Reconciler) forceDeleteWait() time.Duration {
-	if r.ForceDeleteWait == 0 {
-		return DefaultForceDeleteWait
-	}
-	return r.ForceDeleteWait
+	return cmp.Or(r.ForceDeleteWait, DefaultForceDeleteWait)
 }
 
 // revoke invalidates every token and right of the member before its orders are deleted. A remaining
@@ -258,7 +249,7 @@ func (r *Reconciler) finalize(ctx context.Context, mc *clusterv1beta1.MemberClus
 	if err := r.removeClusterRights(ctx, mc); err != nil {
 		return err
 	}
-	return reconcileutil.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "letting MemberCluster %q go", mc.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, mc, clusterv1beta1.MemberClusterFinalizer, "removing the finalizer of MemberCluster %q", mc.Name)
 }
 
 // removeClusterRights removes the member's ClusterRole and its binding, if they exist.
@@ -275,13 +266,9 @@ func (r *Reconciler) removeClusterRights(ctx context.Context, mc *clusterv1beta1
 }
 
 func (r *Reconciler) deleteOwned(ctx context.Context, mc *clusterv1beta1.MemberCluster, obj client.Object) error {
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading %s: %w", describe(obj), err)
-	}
-	if err != nil || !metav1.IsControlledBy(obj, mc) {
-		//lint:ignore nilerr It is not there: that is an answer.
-		return nil
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(obj), obj, "reading %s", describe(obj))
+	if !found || !metav1.IsControlledBy(obj, mc) {
+		return err
 	}
 	return r.delete(ctx, obj)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // desiredStatus derives the status from the member's report. The hub's own conditions stay, and so does
@@ -101,7 +102,7 @@ func desiredConditions(reported []metav1.Condition, generation int64) []metav1.C
 	for _, condition := range reported[:min(len(reported), maxConditions)] {
 		condition = current(condition)
 		condition.ObservedGeneration = generation
-		condition.Message = condition.Message[:min(len(condition.Message), maxMessageLength)]
+		condition.Message = untrusted.Truncate(condition.Message, maxMessageLength)
 		conditions = append(conditions, condition)
 	}
 	return conditions

@@ -192,7 +192,7 @@ func (r *ClusterReconciler) finalize(ctx context.Context, cluster *registrationv
 	if err := r.deleteRequests(ctx, cluster); err != nil {
 		return err
 	}
-	return reconcileutil.RemoveFinalizer(ctx, r.Client, cluster, ClusterFinalizer, "letting Cluster %q go", cluster.Name)
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, cluster, ClusterFinalizer, "removing the finalizer of Cluster %q", cluster.Name)
 }
 
 func (r *ClusterReconciler) deleteMember(ctx context.Context, cluster *registrationv1alpha1.Cluster, name string) (gone bool, err error) {

@@ -172,20 +172,14 @@ func (r *GrantReconciler) register(ctx context.Context, request *registrationv1a
 }
 
 func grantedCondition(refused *refusal.Refusal) metav1.Condition {
-	if refused == nil {
-		return metav1.Condition{
-			Type:    registrationv1alpha1.RegistrationConditionGranted,
-			Status:  metav1.ConditionTrue,
-			Reason:  registrationv1alpha1.RegistrationReasonGranted,
-			Message: "status.sealedToken contains the member's token, encrypted with spec.publicKey",
-		}
+	condition := metav1.Condition{
+		Type: registrationv1alpha1.RegistrationConditionGranted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.RegistrationReasonGranted,
+		Message: "status.sealedToken contains the member's token, encrypted with spec.publicKey",
 	}
-	return metav1.Condition{
-		Type:    registrationv1alpha1.RegistrationConditionGranted,
-		Status:  metav1.ConditionFalse,
-		Reason:  refused.Reason,
-		Message: refused.Message,
+	if refused != nil {
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, refused.Reason, refused.Message
 	}
+	return condition
 }
 
 func (r *GrantReconciler) writeStatus(ctx context.Context, request *registrationv1alpha1.ClusterRegistration, status registrationv1alpha1.ClusterRegistrationStatus) error {

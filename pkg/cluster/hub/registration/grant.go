@@ -4,6 +4,7 @@
 package registration
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -321,8 +322,5 @@ func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registratio
 }
 
 func (r *GrantReconciler) lifetime() time.Duration {
-	if r.AgentTokenLifetime == 0 {
-		return DefaultAgentTokenLifetime
-	}
-	return r.AgentTokenLifetime
+	return cmp.Or(r.AgentTokenLifetime, DefaultAgentTokenLifetime)
 }

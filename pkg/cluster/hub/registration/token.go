@@ -25,11 +25,9 @@ import (
 // TokenControllerName is the name of TokenReconciler.
 const TokenControllerName = "clusterregistrationtoken.values"
 
-const (
-	// legacyTokenPoll is the interval at which a Secret is checked for a token from the controller
-	// manager. Secrets are not watched, so it has to be read.
-	legacyTokenPoll = 250 * time.Millisecond
-)
+// legacyTokenPoll is the interval at which a Secret is checked for a token from the controller manager.
+// Secrets are not watched, so it has to be read.
+const legacyTokenPoll = 250 * time.Millisecond
 
 // TokenReconciler creates the agents' values for ClusterRegistrationTokens.
 type TokenReconciler struct {

@@ -10,7 +10,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,11 +107,8 @@ func refuseRequest(request *registrationv1alpha1.ClusterRegistration) *refusal.R
 func clusterOf(clusters []registrationv1alpha1.Cluster, clientID string) *registrationv1alpha1.Cluster {
 	var found *registrationv1alpha1.Cluster
 	for i := range clusters {
-		if clusters[i].Spec.ClientID != clientID {
-			continue
-		}
-		if found == nil || strings.Compare(clusters[i].Name, found.Name) < 0 {
-			found = &clusters[i]
+		if cluster := &clusters[i]; cluster.Spec.ClientID == clientID && (found == nil || cluster.Name < found.Name) {
+			found = cluster
 		}
 	}
 	return found

@@ -198,3 +198,11 @@ func (r *BindingReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	err = r.Client.Status().Patch(ctx, binding, reconcileutil.PatchFrom(base))
 	return reconcileutil.RequeueOnConflict(ctrl.Result{}, client.IgnoreNotFound(err))
 }
+
+// SetupWithManager adds the controllers of sets and their bindings.
+func SetupWithManager(mgr ctrl.Manager) error {
+	if err := (&Reconciler{Client: mgr.GetClient(), Clock: clock.RealClock{}}).SetupWithManager(mgr); err != nil {
+		return err
+	}
+	return (&BindingReconciler{Client: mgr.GetClient()}).SetupWithManager(mgr)
+}

@@ -52,7 +52,7 @@ func (t Tenancy) Within(ctx context.Context, namespace string) (sets.Set[string]
 		}
 		counts, err := t.Counts(ctx, cluster)
 		if err != nil {
-			return nil, fmt.Errorf("asking whose ManagedCluster %q is: %w", cluster.Name, err)
+			return nil, fmt.Errorf("reading the owner of ManagedCluster %q: %w", cluster.Name, err)
 		}
 		if counts {
 			within.Insert(cluster.Name)

@@ -84,7 +84,7 @@ func (r *Reconciler) leave(ctx context.Context, cluster *clusterv1.ManagedCluste
 		cluster.ResourceVersion, cluster.Status = base.ResourceVersion, base.Status
 	}
 	if err := r.Clusters.Patch(ctx, cluster, reconcileutil.PatchFrom(base)); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("letting ManagedCluster %q go: %w", cluster.Name, err)
+		return ctrl.Result{}, fmt.Errorf("removing the finalizer of ManagedCluster %q: %w", cluster.Name, err)
 	}
 	return ctrl.Result{}, nil
 }
