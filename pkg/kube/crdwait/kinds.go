@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// kindsPoll is how often the hub is asked for missing kinds.
+// kindsPoll is the interval of checks for missing kinds.
 const kindsPoll = 2 * time.Second
 
 // Kinds waits until the hub serves kinds that somebody else may install, because a watch of a
@@ -37,24 +37,24 @@ type Kinds struct {
 
 // Start implements manager.Runnable.
 func (k *Kinds) Start(ctx context.Context) error {
-	told := false
+	logged := false
 	err := wait.PollUntilContextCancel(ctx, kindsPoll, true, func(ctx context.Context) (bool, error) {
 		missing, err := k.missing(ctx)
 		if err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves kinds that others install; trying again")
 		}
 		if err != nil {
-			//lint:ignore nilerr It has been told, and is tried again.
+			//lint:ignore nilerr The error is logged, and the check is retried.
 			return false, nil
 		}
-		if missing != "" && !told {
+		if missing != "" && !logged {
 			ctrl.LoggerFrom(ctx).Info(k.Missing, "missing", missing)
-			told = true
+			logged = true
 		}
 		return missing == "", nil
 	})
 	if err != nil {
-		//lint:ignore nilerr It is the end of the gateway.
+		//lint:ignore nilerr The gateway is stopping.
 		return nil
 	}
 	return k.then()
@@ -91,10 +91,10 @@ func (k *Kinds) missing(ctx context.Context) (string, error) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
 		err := k.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, definition)
 		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("looking for CustomResourceDefinition %s: %w", name, err)
+			return "", fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
 		}
 		if err != nil || !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
-			//lint:ignore nilerr It is not there: that is an answer.
+			//lint:ignore nilerr A definition that does not exist is missing.
 			return name, nil
 		}
 	}
