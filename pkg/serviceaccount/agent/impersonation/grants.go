@@ -65,8 +65,8 @@ type Grants struct {
 	message atomic.Value
 	// lock serializes writes of the role, and guards the following fields.
 	lock sync.Mutex
-	// asked is when the mode was last detected.
-	asked time.Time
+	// detected is when the mode was last detected.
+	detected time.Time
 	// users and groups are the names in the role, in the order of their last request. After a
 	// restart it is the order in the role.
 	users, groups []string

@@ -144,7 +144,7 @@ func (g *Grants) Run(ctx context.Context) {
 // settle detects the mode if the last detection is too old. The caller holds the lock, and the
 // binding exists. If the detection fails, the mode stays.
 func (g *Grants) settle(ctx context.Context) (Mode, error) {
-	if g.Mode() != "" && time.Since(g.asked) < retryInterval {
+	if g.Mode() != "" && time.Since(g.detected) < retryInterval {
 		return g.Mode(), nil
 	}
 	var written Mode
@@ -165,9 +165,9 @@ func (g *Grants) settle(ctx context.Context) (Mode, error) {
 		mode = cmp.Or(written, Plain)
 		log.FromContext(ctx).Info("Could not detect whether the member's API server supports constrained impersonation", "mode", mode, "error", err.Error())
 	case knows:
-		mode, g.asked = Constrained, time.Now()
+		mode, g.detected = Constrained, time.Now()
 	default:
-		g.asked = time.Now()
+		g.detected = time.Now()
 	}
 	if before := g.message.Swap(mode); before != mode {
 		log.FromContext(ctx).Info("Detected the impersonation mode of the member", "mode", mode)

@@ -123,11 +123,10 @@ func (r *Reconciler) provide(ctx context.Context, member *clusterv1beta1.MemberC
 	}
 	secret := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: r.Namespace, Name: SecretName(member.Name)}
-	err = r.Live.Get(ctx, key, secret)
-	if client.IgnoreNotFound(err) != nil {
-		return time.Time{}, "", fmt.Errorf("reading Secret %s: %w", key, err)
+	exists, err := reconcileutil.GetIfExists(ctx, r.Live, key, secret, "reading Secret %s", key)
+	if err != nil {
+		return time.Time{}, "", err
 	}
-	exists := err == nil
 	if exists && !isOurs(secret) {
 		return time.Time{}, fmt.Sprintf("Secret %s was not made by the hub: delete it, or take the label %s off the member", key, authenticationv1beta1.LabelArgoCD), nil
 	}

@@ -11,9 +11,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -107,4 +110,15 @@ func reported() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
 		return hasReported(before) != hasReported(after)
 	})
+}
+
+// NewSecretCache returns a cache for the metadata of the Secrets of ManagedServiceAccounts. The
+// caller adds it to its manager.
+func NewSecretCache(config *rest.Config, options cache.Options) (cache.Cache, error) {
+	options.DefaultLabelSelector = labels.SelectorFromSet(labels.Set{authenticationv1beta1.LabelManagedServiceAccount: authenticationv1beta1.LabelManagedServiceAccountValue})
+	secrets, err := cache.New(config, options)
+	if err != nil {
+		return nil, fmt.Errorf("making a cache of the Secrets of ManagedServiceAccounts: %w", err)
+	}
+	return secrets, nil
 }
