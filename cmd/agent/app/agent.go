@@ -192,23 +192,14 @@ func newIdentity(config *options.Config, member kubernetes.Interface, tunnelStat
 // prepareMember retries until the agent's prerequisites on the member exist. It returns false when
 // the context ends first.
 func (a *agent) prepareMember(ctx context.Context) bool {
-	logged := ""
-	for {
-		err := a.tryPrepareMember(ctx)
-		if err == nil {
-			a.offerClaims(ctx)
-			return true
-		}
-		if ctx.Err() == nil && err.Error() != logged {
-			logged = err.Error()
-			log.FromContext(ctx).Info("The member is not ready for the agent: "+logged, "retryEvery", memberRetry)
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(memberRetry):
-		}
+	report := func(reason string) {
+		log.FromContext(ctx).Info("The member is not ready for the agent: "+reason, "retryEvery", memberRetry)
 	}
+	if !retry(ctx, memberRetry, memberRetry, report, func() error { return a.tryPrepareMember(ctx) }) {
+		return false
+	}
+	a.offerClaims(ctx)
+	return true
 }
 
 func (a *agent) tryPrepareMember(ctx context.Context) error {

@@ -20,8 +20,8 @@ import (
 // The interval between requests for optional kinds of the hub. It starts short and grows, because
 // most hubs never serve these kinds and a fleet has many agents.
 const (
-	hubFirstAsk  = 5 * time.Second
-	hubLatestAsk = 5 * time.Minute
+	hubFirstRetry = 5 * time.Second
+	hubLastRetry  = 5 * time.Minute
 )
 
 // hubPart is a part of the agent that works with a group which many hubs do not serve.
@@ -39,27 +39,27 @@ type hubPart struct {
 // serveParts runs each part as soon as it can run. One request discovers the groups for all parts,
 // and nothing is watched on a hub that serves none of them.
 func serveParts(ctx context.Context, hubConfig *rest.Config, parts ...hubPart) error {
-	asking, err := discovery.NewDiscoveryClientForConfig(hubConfig)
+	discoverer, err := discovery.NewDiscoveryClientForConfig(hubConfig)
 	if err != nil {
 		return fmt.Errorf("reaching the hub at %s: %w", hubConfig.Host, err)
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	awaitHub(ctx, hubLatestAsk, func() error {
-		ready, waiting, against := askForParts(ctx, asking.RESTClient(), parts)
+	awaitHub(ctx, hubLastRetry, func() error {
+		ready, waiting, reason := discoverParts(ctx, discoverer.RESTClient(), parts)
 		for _, part := range ready {
 			group.Go(func() error { return part.serve(ctx) })
 		}
 		parts = waiting
-		return against
+		return reason
 	})
 	return group.Wait()
 }
 
-// askForParts asks the hub once. It also returns why the waiting parts cannot run.
-func askForParts(ctx context.Context, hub rest.Interface, parts []hubPart) (ready, waiting []hubPart, against error) {
+// discoverParts requests the groups of the hub once. It also returns why the waiting parts cannot run.
+func discoverParts(ctx context.Context, hub rest.Interface, parts []hubPart) (ready, waiting []hubPart, reason error) {
 	served, err := groupsOf(ctx, hub)
 	if err != nil {
-		return nil, parts, fmt.Errorf("asking the hub what it serves: %w", err)
+		return nil, parts, fmt.Errorf("discovering what the hub serves: %w", err)
 	}
 	var obstacles []error
 	for _, part := range parts {
@@ -91,18 +91,24 @@ func groupsOf(ctx context.Context, hub rest.Interface) (sets.Set[string], error)
 	return names, nil
 }
 
-// awaitHub retries until try succeeds, with a growing pause. It returns false if the context ends
-// first. It logs each new reason for waiting.
-func awaitHub(ctx context.Context, rarest time.Duration, try func() error) bool {
-	last := ""
-	for pause := hubFirstAsk; ; pause = min(2*pause, rarest) {
+// awaitHub retries until try succeeds. It logs each new reason for waiting.
+func awaitHub(ctx context.Context, last time.Duration, try func() error) bool {
+	report := func(reason string) { log.FromContext(ctx).V(1).Info("Waiting for the hub: " + reason) }
+	return retry(ctx, hubFirstRetry, last, report, try)
+}
+
+// retry calls try until it succeeds, and reports each new reason for waiting. The pause doubles from
+// first to last. It returns false if the context ends first.
+func retry(ctx context.Context, first, last time.Duration, report func(reason string), try func() error) bool {
+	reported := ""
+	for pause := first; ; pause = min(2*pause, last) {
 		err := try()
 		if err == nil {
 			return true
 		}
-		if ctx.Err() == nil && err.Error() != last {
-			last = err.Error()
-			log.FromContext(ctx).V(1).Info("Waiting for the hub: " + last)
+		if ctx.Err() == nil && err.Error() != reported {
+			reported = err.Error()
+			report(reported)
 		}
 		select {
 		case <-ctx.Done():

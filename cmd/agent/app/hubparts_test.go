@@ -26,7 +26,7 @@ import (
 
 // Regression: an idle agent sent three requests each time to a hub without Open Cluster
 // Management's kinds, two of them about ManifestWorks.
-func TestAskForParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
+func TestDiscoverParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
 	const groups, cluster = "GET /apis", "GET /apis/cluster.open-cluster-management.io/v1/managedclusters/edge"
 	tests := map[string]struct {
 		served []string
@@ -52,7 +52,7 @@ func TestAskForParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
 				w.Header().Set("Content-Type", "application/json")
 				_ = json.NewEncoder(w).Encode(list)
 			}))
-			ready, waiting, err := askForParts(t.Context(), restClientOf(t, hub.URL), partsOf(t, hub.URL))
+			ready, waiting, err := discoverParts(t.Context(), restClientOf(t, hub.URL), partsOf(t, hub.URL))
 			hub.Close() // It has answered all that was asked then.
 			if len(ready) != 0 || len(waiting) != 2 || err == nil {
 				t.Errorf("%d parts are served and %d wait, for %v", len(ready), len(waiting), err)
@@ -88,7 +88,7 @@ func restClientOf(t *testing.T, hub string) rest.Interface {
 }
 
 // A part must not wait for the prerequisites of another.
-func TestAskForParts_ServesPartWhileAnotherWaits(t *testing.T) {
+func TestDiscoverParts_ServesPartWhileAnotherWaits(t *testing.T) {
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(metav1.APIGroupList{
@@ -99,30 +99,30 @@ func TestAskForParts_ServesPartWhileAnotherWaits(t *testing.T) {
 	refused := errors.New("not shown")
 	shown := hubPart{group: clusterv1.GroupName, try: func(context.Context) error { return nil }}
 	hidden := hubPart{group: workv1.GroupName, try: func(context.Context) error { return refused }}
-	ready, waiting, err := askForParts(t.Context(), restClientOf(t, hub.URL), []hubPart{hidden, shown})
+	ready, waiting, err := discoverParts(t.Context(), restClientOf(t, hub.URL), []hubPart{hidden, shown})
 	if len(ready) != 1 || ready[0].group != clusterv1.GroupName || len(waiting) != 1 || !errors.Is(err, refused) {
 		t.Errorf("served %v, waiting %v for %v", ready, waiting, err)
 	}
 }
 
-func TestAwaitHub_BacksOffToLatestAsk(t *testing.T) {
+func TestAwaitHub_BacksOffToLastRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithTimeout(t.Context(), time.Hour)
 		defer end()
 		var asked []time.Duration
 		begin := time.Now()
-		if awaitHub(ctx, hubLatestAsk, func() error {
+		if awaitHub(ctx, hubLastRetry, func() error {
 			asked = append(asked, time.Since(begin))
 			return errors.New("nothing there")
 		}) {
 			t.Error("awaitHub returned true without success")
 		}
-		if len(asked) < 2 || asked[0] != 0 || asked[1] != hubFirstAsk {
+		if len(asked) < 2 || asked[0] != 0 || asked[1] != hubFirstRetry {
 			t.Errorf("first asked at %v", asked)
 		}
 		for i := len(asked) - 5; i < len(asked); i++ {
-			if pause := asked[i] - asked[i-1]; pause != hubLatestAsk {
-				t.Errorf("asked again after %v, want %v", pause, hubLatestAsk)
+			if pause := asked[i] - asked[i-1]; pause != hubLastRetry {
+				t.Errorf("asked again after %v, want %v", pause, hubLastRetry)
 			}
 		}
 	})

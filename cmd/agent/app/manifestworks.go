@@ -25,8 +25,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
-// worksOnlyAsk is the longest pause between requests of an agent that applies only ManifestWorks.
-const worksOnlyAsk = 5 * time.Second
+// worksOnlyRetry is the longest pause between requests of an agent that applies only ManifestWorks.
+const worksOnlyRetry = 5 * time.Second
 
 // worksOnly is the identity of an agent that applies only ManifestWorks. The hub needs no other
 // registration of it.
@@ -89,7 +89,7 @@ func (a *agent) serveWorksOnly(ctx context.Context, only *worksOnly) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return reached.Watcher.Run(ctx) })
 	group.Go(func() error {
-		shown := awaitHub(ctx, worksOnlyAsk, func() error {
+		shown := awaitHub(ctx, worksOnlyRetry, func() error {
 			err := works.try(ctx)
 			only.stopped(err)
 			return err
@@ -145,7 +145,7 @@ func (a *agent) addManifestWorks(ctx context.Context, hub ctrl.Manager, reached 
 	works, err := manifestwork.New(manifestwork.Options{
 		Cluster: cluster, HubURL: url, AgentID: a.Works.AgentID, MemberAPI: reached,
 		ReservedNamespaces: []string{a.Member.Namespace, a.Accounts.Namespace}, RawFeedback: a.Works.RawFeedback, EvictionGrace: a.Works.EvictionGracePeriod.Duration,
-		Impersonate: a.Impersonates(), Retention: k.holds, Epochs: k.epochs, Tuning: engine.Tuning{Removal: a.Works.RemovalWait.Duration},
+		Impersonate: a.Impersonates(), Retention: k.tracker, Epochs: k.epochs, Tuning: engine.Tuning{Removal: a.Works.RemovalWait.Duration},
 		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces,
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	serving, end := context.WithCancel(ctx)
 	defer end()
 	defer a.tunnelStatus.forget()
-	hub, err := a.newHubManager(hubConfig, inNamespace(clusterv1beta1.MemberNamespace(member)), admission.Doubt)
+	hub, err := a.newHubManager(hubConfig, inNamespace(clusterv1beta1.MemberNamespace(member)), admission.Recheck)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	}
 	a.retained.Set(0)
 	retained := heartbeat.NewRetained(member, clock.RealClock{})
-	keep := keeping{holds: holds(a.retained, retained), epochs: retention.NewEpochs(hub.GetClient(), member)}
+	keep := keeping{tracker: newTracker(a.retained, retained), epochs: retention.NewEpochs(hub.GetClient(), member)}
 	addWorks := func(ctx context.Context, hub ctrl.Manager, member string) error {
-		return a.addWorks(ctx, hub, member, reached, keep.holds)
+		return a.addWorks(ctx, hub, member, reached, keep.tracker)
 	}
 	addTokens := func(_ context.Context, hub ctrl.Manager, member string) error { return a.addTokens(hub, member, keep) }
 	var left atomic.Bool
@@ -84,7 +84,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	group, serving := errgroup.WithContext(serving)
 	group.Go(func() error {
 		defer end()
-		admission.Hold(serving)
+		admission.AwaitDismissal(serving)
 		return nil
 	})
 	group.Go(func() error { return hub.Start(serving) })
@@ -166,13 +166,13 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 }
 
 // addWorks applies the hub's Works. All families of works share reached.
-func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, holds *retention.Tracker) error {
+func (a *agent) addWorks(ctx context.Context, hub ctrl.Manager, member string, reached *engine.Member, retained *retention.Tracker) error {
 	if err := hub.Add(manager.RunnableFunc(reached.Watcher.Run)); err != nil {
 		return fmt.Errorf("adding the watch on the member: %w", err)
 	}
 	works, err := apply.New(apply.Options{
 		Member: member, HubName: a.Hub.Name, MemberAPI: reached, NamespacedApplier: a.Works.NamespacedApplier,
-		ReservedNamespaces: []string{a.Member.Namespace, a.Accounts.Namespace}, Retention: holds, DeletesTakenOver: a.Works.DeleteTakenOver,
+		ReservedNamespaces: []string{a.Member.Namespace, a.Accounts.Namespace}, Retention: retained, DeletesTakenOver: a.Works.DeleteTakenOver,
 		OnlyLabelledNamespaces: a.Works.OnlyLabelledNamespaces, Tuning: engine.Tuning{Removal: a.Works.RemovalWait.Duration},
 	})
 	if err != nil {
@@ -232,7 +232,7 @@ func (a *agent) addTokens(hub ctrl.Manager, member string, k keeping) error {
 		Hub: hub.GetClient(), Live: hub.GetAPIReader(), Member: a.direct, MemberCache: accounts.GetCache(),
 		HubNamespace: clusterv1beta1.MemberNamespace(member), AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace, Adopt: a.Accounts.Adopt,
 		MemberCA: a.memberCA, Clock: clock.RealClock{}, Recorder: hub.GetEventRecorder("fleetgate-agent"),
-		Retention: k.holds, Epochs: k.epochs,
+		Retention: k.tracker, Epochs: k.epochs,
 	}).SetupWithManager(hub)
 }
 

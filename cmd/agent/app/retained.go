@@ -27,12 +27,12 @@ func newRetainedGauge(registerer prometheus.Registerer) (prometheus.Gauge, error
 // keeping retains objects on the member that a restored hub does not know. The zero value retains
 // nothing: this hub counts no epochs for the agent.
 type keeping struct {
-	holds  *retention.Tracker
-	epochs *retention.Epochs
+	tracker *retention.Tracker
+	epochs  *retention.Epochs
 }
 
-// holds is a book of retained objects, which reports them in the metric and to the hub.
-func holds(gauge prometheus.Gauge, reported *heartbeat.Retained) *retention.Tracker {
+// newTracker tracks retained objects, and reports them in the metric and to the hub.
+func newTracker(gauge prometheus.Gauge, reported *heartbeat.Retained) *retention.Tracker {
 	return retention.NewTracker(func(sum retention.Summary) {
 		gauge.Set(float64(sum.Objects))
 		reported.Set(sum)

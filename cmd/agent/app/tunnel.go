@@ -58,7 +58,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	dialer := func(namespace string) *tunnel.HubDialer {
 		return &tunnel.HubDialer{URL: tunnelURL(hub.Host, member, namespace), TLS: hubTLS, Token: a.enroller.Token, DialContext: egress.DialContext}
 	}
-	road := &hubRoad{now: dialer(clusterv1beta1.MemberNamespace(member)).Dial, former: dialer("").Dial, byNamespace: a.tunnelStatus.reported.ByNamespace}
+	path := &hubPath{now: dialer(clusterv1beta1.MemberNamespace(member)).Dial, former: dialer("").Dial, byNamespace: a.tunnelStatus.reported.ByNamespace}
 	own := tunnel.NewListener(tunnel.Agent)
 	targets := map[string]tunnel.Target{
 		tunnel.APIServer: tunnel.TCP(apiServer),
@@ -67,7 +67,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 	run := (&tunnel.Connector{
 		Member:        member,
 		Sessions:      tunnelReplicas,
-		Dial:          road.dial,
+		Dial:          path.dial,
 		Direct:        directDialer(clientset, egress, member),
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
@@ -127,15 +127,15 @@ func egressTo(hub *rest.Config, hubTLS *tls.Config, egress *tunnel.Egress) *tunn
 	return egress
 }
 
-// hubRoad opens tunnels through the hub's API server. It uses the agent's right in the member's
+// hubPath opens tunnels through the hub's API server. It uses the agent's right in the member's
 // namespace or, with a gateway of the previous version, its right on the whole hub.
-type hubRoad struct {
+type hubPath struct {
 	now, former func(context.Context) (net.Conn, error)
 	// byNamespace is called when a tunnel was opened without the former right.
 	byNamespace func()
 }
 
-func (r *hubRoad) dial(ctx context.Context) (net.Conn, error) {
+func (r *hubPath) dial(ctx context.Context) (net.Conn, error) {
 	conn, err := r.now(ctx)
 	if err == nil {
 		r.byNamespace()
@@ -179,7 +179,7 @@ func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string
 }
 
 func portToken(ctx context.Context, hub kubernetes.Interface, member string) (string, error) {
-	answer, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(member)).CreateToken(ctx, clusterv1beta1.AgentAccount,
+	response, err := hub.CoreV1().ServiceAccounts(clusterv1beta1.MemberNamespace(member)).CreateToken(ctx, clusterv1beta1.AgentAccount,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 			Audiences:         []string{tunnelv1alpha1.TokenAudience},
 			ExpirationSeconds: ptr.To(int64(portTokenLifetime.Seconds())),
@@ -188,5 +188,5 @@ func portToken(ctx context.Context, hub kubernetes.Interface, member string) (st
 	if err != nil {
 		return "", fmt.Errorf("requesting a token for tunnels: %w", err)
 	}
-	return answer.Status.Token, nil
+	return response.Status.Token, nil
 }

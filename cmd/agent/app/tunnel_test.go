@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/test/support/forwardproxy"
 )
 
-func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
+func TestHubPath_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 	answers := func(code int) error {
 		return fmt.Errorf("opening a tunnel: %w", &tunnel.HubError{StatusCode: code})
 	}
@@ -63,7 +63,7 @@ func TestHubRoad_UsesFormerRightOnlyWhenPathIsUnknown(t *testing.T) {
 					return here, nil
 				}
 			}
-			road := &hubRoad{now: path(tc.now), former: path(tc.former), byNamespace: func() { called = true }}
+			road := &hubPath{now: path(tc.now), former: path(tc.former), byNamespace: func() { called = true }}
 			conn, err := road.dial(t.Context())
 			if (conn == nil) == (tc.err == nil) || fmt.Sprint(err) != fmt.Sprint(tc.err) {
 				t.Errorf("got %v, %v, want error %v", conn, err, tc.err)

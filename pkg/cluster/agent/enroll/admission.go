@@ -28,9 +28,9 @@ type Admission struct {
 	hub      rest.Interface
 	enrolled func() error
 	clock    clock.Clock
-	// doubted has capacity one. It signals that the hub rejected a request that members are
+	// recheck has capacity one. It signals that the hub rejected a request that members are
 	// allowed.
-	doubted chan struct{}
+	recheck chan struct{}
 }
 
 const (
@@ -38,8 +38,8 @@ const (
 	// creating the MemberCluster and waits for the agent.
 	firstAdmissionRetry = 100 * time.Millisecond
 	admissionRetry      = 3 * time.Second
-	// enrolledRetry is the interval of checks until the agent is enrolled; the hub is not asked
-	// before.
+	// enrolledRetry is the interval of checks whether the agent is enrolled. It sends no request to
+	// the hub before.
 	enrolledRetry = time.Second
 )
 
@@ -50,7 +50,7 @@ func NewAdmission(member string, config *rest.Config, enrolled func() error, clo
 	if err != nil {
 		return nil, err
 	}
-	return &Admission{path: internalPath(member), hub: hub, enrolled: enrolled, clock: clock, doubted: make(chan struct{}, 1)}, nil
+	return &Admission{path: internalPath(member), hub: hub, enrolled: enrolled, clock: clock, recheck: make(chan struct{}, 1)}, nil
 }
 
 // internalPath is the path of the member's InternalMemberCluster, which only the member's identity
@@ -62,18 +62,18 @@ func internalPath(member string) string {
 
 // Await returns nil once the member is admitted, or an error when the context ends.
 func (a *Admission) Await(ctx context.Context) error {
-	logged, again := "", firstAdmissionRetry
+	logged, retry := "", firstAdmissionRetry
 	for {
 		wait := enrolledRetry
 		if a.enrolled() == nil { // Otherwise the enroller reports the reason.
-			wait, again = again, min(2*again, admissionRetry)
-			is, why := a.ask(ctx)
-			if is == admitted {
+			wait, retry = retry, min(2*retry, admissionRetry)
+			result, reason := a.check(ctx)
+			if result == admitted {
 				return nil
 			}
-			if ctx.Err() == nil && why != logged {
-				log.FromContext(ctx).Info("The hub has no place for this member: create its MemberCluster there", "reason", why)
-				logged = why
+			if ctx.Err() == nil && reason != logged {
+				log.FromContext(ctx).Info("The hub has no place for this member: create its MemberCluster there", "reason", reason)
+				logged = reason
 			}
 		}
 		select {
@@ -84,30 +84,30 @@ func (a *Admission) Await(ctx context.Context) error {
 	}
 }
 
-// Doubt makes Hold check the admission. It never blocks.
-func (a *Admission) Doubt() {
+// Recheck makes AwaitDismissal check the admission. It never blocks.
+func (a *Admission) Recheck() {
 	select {
-	case a.doubted <- struct{}{}:
+	case a.recheck <- struct{}{}:
 	default:
 	}
 }
 
-// Hold returns when the member is no longer admitted, or when the context ends.
-func (a *Admission) Hold(ctx context.Context) {
+// AwaitDismissal returns when the member is no longer admitted, or when the context ends.
+func (a *Admission) AwaitDismissal(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.doubted:
+		case <-a.recheck:
 		}
-		if is, why := a.ask(ctx); is == dismissed {
-			log.FromContext(ctx).Info("The hub removed this member; placed resources stay", "reason", why)
+		if result, reason := a.check(ctx); result == dismissed {
+			log.FromContext(ctx).Info("The hub removed this member; placed resources stay", "reason", reason)
 			return
 		}
 		select {
 		case <-ctx.Done():
 			return
-		case <-a.clock.After(doubtInterval):
+		case <-a.clock.After(recheckInterval):
 		}
 	}
 }
@@ -121,8 +121,8 @@ const (
 	dismissed
 )
 
-// ask returns the result and, unless it is admitted, the reason.
-func (a *Admission) ask(ctx context.Context) (admissionResult, string) {
+// check returns the result and, unless it is admitted, the reason.
+func (a *Admission) check(ctx context.Context) (admissionResult, string) {
 	content, err := a.hub.Get().AbsPath(a.path).Do(ctx).Raw()
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):

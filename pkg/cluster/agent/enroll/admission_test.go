@@ -165,10 +165,10 @@ func TestAdmission_HoldsUntilTheHubDeniesIt(t *testing.T) {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				a.Hold(ctx)
+				a.AwaitDismissal(ctx)
 			}()
-			a.Doubt()
-			a.Doubt() // It never blocks.
+			a.Recheck()
+			a.Recheck() // It never blocks.
 			if tc.ends {
 				<-ended
 				return

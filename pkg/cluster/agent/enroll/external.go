@@ -31,8 +31,8 @@ type External struct {
 
 	// admitted is closed when this identity has read the member's InternalMemberCluster.
 	admitted chan struct{}
-	// trouble is the present problem; nil if there is none.
-	trouble atomic.Pointer[refusal.Refusal]
+	// problem is the current problem; nil if there is none.
+	problem atomic.Pointer[refusal.Refusal]
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 func NewExternal(member string, hub *rest.Config, clock clock.Clock) *External {
 	e := &External{member: member, hub: rest.CopyConfig(hub), clock: clock, admitted: make(chan struct{})}
 	e.hub.UserAgent = "fleetgate-agent"
-	e.trouble.Store(refuse(NotStarted, nil, "the agent has not asked the hub yet"))
+	e.problem.Store(refuse(NotStarted, nil, "the agent has not connected to the hub yet"))
 	return e
 }
 
@@ -68,8 +68,8 @@ func (e *External) Run(ctx context.Context) error {
 
 // try checks once and returns the delay until the next check.
 func (e *External) try(ctx context.Context, hub rest.Interface) time.Duration {
-	if trouble := e.ask(ctx, hub); trouble != nil {
-		e.report(ctx, trouble)
+	if problem := e.check(ctx, hub); problem != nil {
+		e.report(ctx, problem)
 		return externalRetry
 	}
 	e.admit(ctx)
@@ -86,8 +86,8 @@ func restClient(hub *rest.Config) (rest.Interface, error) {
 	return client.RESTClient(), nil
 }
 
-// ask reads the member's InternalMemberCluster, which only the member's identity can read.
-func (e *External) ask(ctx context.Context, hub rest.Interface) *refusal.Refusal {
+// check reads the member's InternalMemberCluster, which only the member's identity can read.
+func (e *External) check(ctx context.Context, hub rest.Interface) *refusal.Refusal {
 	err := hub.Get().AbsPath(internalPath(e.member)).Do(ctx).Error()
 	switch {
 	case err == nil:
@@ -111,15 +111,15 @@ func (e *External) ask(ctx context.Context, hub rest.Interface) *refusal.Refusal
 	}
 }
 
-func (e *External) report(ctx context.Context, trouble *refusal.Refusal) {
-	before := e.trouble.Swap(trouble)
-	if ctx.Err() == nil && (before == nil || before.Message != trouble.Message) {
-		log.FromContext(ctx).Info("Not enrolled: "+trouble.Message, "reason", trouble.Reason)
+func (e *External) report(ctx context.Context, problem *refusal.Refusal) {
+	before := e.problem.Swap(problem)
+	if ctx.Err() == nil && (before == nil || before.Message != problem.Message) {
+		log.FromContext(ctx).Info("Not enrolled: "+problem.Message, "reason", problem.Reason)
 	}
 }
 
 func (e *External) admit(ctx context.Context) {
-	if e.trouble.Swap(nil) != nil {
+	if e.problem.Swap(nil) != nil {
 		log.FromContext(ctx).Info("The hub admitted this agent", "member", e.member, "hub", e.hub.Host)
 	}
 	select {
@@ -132,8 +132,8 @@ func (e *External) admit(ctx context.Context) {
 // Ready returns nil while the hub admits the identity, otherwise the refusal. It is a readiness
 // check.
 func (e *External) Ready() error {
-	if trouble := e.trouble.Load(); trouble != nil {
-		return trouble
+	if problem := e.problem.Load(); problem != nil {
+		return problem
 	}
 	return nil
 }

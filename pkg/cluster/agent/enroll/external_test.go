@@ -116,7 +116,7 @@ func TestExternal_NamesTheProblem(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := NewExternal("edge", tc.config, clocktesting.NewFakeClock(time.Now()))
-			trouble := e.ask(t.Context(), client)
+			trouble := e.check(t.Context(), client)
 			if refusal.ReasonOf(trouble) != tc.want {
 				t.Errorf("got %v, want %s", trouble, tc.want)
 			}

@@ -13,8 +13,8 @@ import (
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 )
 
-// A rebuilt hub does not know the agent's credential. If its CA is the former one, the agent looks,
-// without a credential, for a token that is encrypted with its key. An administrator of the hub
+// A rebuilt hub does not know the agent's credential. If its CA is the former one, the agent requests,
+// without a credential, a token that is encrypted with its key. An administrator of the hub
 // requests that token.
 
 // returnToHub returns the credential that the hub created for this agent's key; nil if there is none.

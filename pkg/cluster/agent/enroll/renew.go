@@ -94,7 +94,7 @@ func (e *Enroller) keep(ctx context.Context) {
 // awaitRenewal returns true when a renewal is due, or, after a minimum interval, when the hub
 // rejected the current token. It returns false when ctx is done.
 func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
-	soonest := e.options.Clock.After(doubtInterval)
+	soonest := e.options.Clock.After(recheckInterval)
 	due := e.options.Clock.After(next.Sub(e.options.Clock.Now()))
 	select {
 	case <-ctx.Done():
@@ -112,8 +112,8 @@ func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
 	return true
 }
 
-// doubtInterval is the minimum interval between renewals after rejected requests.
-const doubtInterval = time.Second
+// recheckInterval is the minimum interval between renewals after rejected requests.
+const recheckInterval = time.Second
 
 func (e *Enroller) nextRenewal() time.Time {
 	now := e.options.Clock.Now()

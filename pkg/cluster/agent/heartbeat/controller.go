@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -165,7 +166,7 @@ func (r *Reconciler) join(ctx context.Context, imc *clusterv1beta1.InternalMembe
 		}
 		return ctrl.Result{}, fmt.Errorf("joining: %w", err)
 	}
-	report := joinedReport(imc, r.look(ctx, imc), r.Clock.Now())
+	report := joinedReport(imc, r.collect(ctx, imc), r.Clock.Now())
 	due := isDue(&imc.Status, &report)
 	if due {
 		if err := r.write(ctx, imc, report); err != nil {
@@ -194,9 +195,9 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 	return nil
 }
 
-// look collects the facts for a report. Facts that cannot be determined are omitted: a report must
+// collect collects the facts for a report. Facts that cannot be determined are omitted: a report must
 // reach the hub even if the member's API server fails.
-func (r *Reconciler) look(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
+func (r *Reconciler) collect(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
 	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), retained: r.Retained.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
@@ -280,4 +281,22 @@ func period(seconds int32) time.Duration {
 		return defaultPeriod
 	}
 	return time.Duration(seconds) * time.Second
+}
+
+// follow moves the agent to the URL that the hub requests, and returns the condition about it. The
+// agent retries with each heartbeat.
+func (r *Reconciler) follow(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) *metav1.Condition {
+	server, wanted := imc.Annotations[clusterv1beta1.AnnotationHubURL]
+	if !wanted || r.Move == nil {
+		return nil
+	}
+	var ca []byte
+	if text := imc.Annotations[clusterv1beta1.AnnotationHubCA]; text != "" {
+		ca = []byte(text)
+	}
+	if err := r.Move(ctx, server, ca); err != nil {
+		return &metav1.Condition{Type: clusterv1beta1.ConditionHubURLReachable, Status: metav1.ConditionFalse, Reason: clusterv1beta1.ReasonHubURLUnreachable, Message: err.Error()}
+	}
+	return &metav1.Condition{Type: clusterv1beta1.ConditionHubURLReachable, Status: metav1.ConditionTrue, Reason: clusterv1beta1.ReasonHubURLReachable,
+		Message: "the agent uses " + server}
 }

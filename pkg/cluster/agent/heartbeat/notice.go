@@ -12,6 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
 // notice triggers reports after changes on the member. It collects changes and limits the rate,
@@ -26,8 +31,8 @@ type notice struct {
 	mu sync.Mutex
 	// due is set while a report is scheduled.
 	due bool
-	// asked is when the last report was triggered.
-	asked time.Time
+	// reported is when the last report was triggered.
+	reported time.Time
 }
 
 func newNotice(clock clock.WithDelayedExecution, settle, pause time.Duration) *notice {
@@ -73,12 +78,30 @@ func (n *notice) note() {
 		return
 	}
 	n.due = true
-	n.clock.AfterFunc(max(n.settle, n.pause-n.clock.Since(n.asked)), n.ask)
+	n.clock.AfterFunc(max(n.settle, n.pause-n.clock.Since(n.reported)), n.report)
 }
 
-func (n *notice) ask() {
+func (n *notice) report() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.due, n.asked = false, n.clock.Now()
+	n.due, n.reported = false, n.clock.Now()
 	n.changed.wake()
+}
+
+// wakes triggers early reports. It has capacity one: the pending report includes all changes.
+type wakes chan event.TypedGenericEvent[struct{}]
+
+func (w wakes) wake() {
+	select {
+	case w <- event.TypedGenericEvent[struct{}]{}:
+	default: // a report is pending already
+	}
+}
+
+// source triggers reports for the member of that InternalMemberCluster.
+func (w wakes) source(internal client.ObjectKey) source.Source {
+	toMember := func(context.Context, struct{}) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: internal}}
+	}
+	return source.Channel((chan event.TypedGenericEvent[struct{}])(w), handler.TypedEnqueueRequestsFromMapFunc(toMember))
 }

@@ -4,7 +4,6 @@
 package heartbeat
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/utils/clock"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 const (
@@ -53,12 +53,9 @@ func (t *Tunnel) Down(err error) {
 	if err != nil {
 		message += ": " + err.Error()
 	}
-	if len(message) > maxTunnelReason {
-		message = strings.ToValidUTF8(message[:maxTunnelReason], "")
-	}
 	t.set(metav1.Condition{
 		Type: clusterv1beta1.ConditionTunnelConnected, Status: metav1.ConditionFalse,
-		Reason: clusterv1beta1.ReasonTunnelDown, Message: message,
+		Reason: clusterv1beta1.ReasonTunnelDown, Message: untrusted.Truncate(message, maxTunnelReason),
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	certificatesv1client "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	"k8s.io/client-go/util/certificate"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,8 +25,8 @@ import (
 
 const (
 	// The agent checks with growing delays whether the hub issues certificates.
-	firstAsk  = time.Second
-	rarestAsk = 5 * time.Minute
+	firstRetry = time.Second
+	lastRetry  = 5 * time.Minute
 )
 
 // Keeper requests and renews the certificate. All fields are required.
@@ -45,7 +46,7 @@ type Keeper struct {
 // what prevents that.
 func (k *Keeper) Run(ctx context.Context) error {
 	logged := ""
-	for pause := firstAsk; ; pause = min(2*pause, rarestAsk) {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		manager, err := k.manager(ctx)
 		if err == nil {
 			manager.Start() // stops with ctx
@@ -66,7 +67,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 
 // manager returns the certificate manager if the hub allows requests.
 func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
-	if err := k.mayAsk(ctx); err != nil {
+	if err := k.mayRequest(ctx); err != nil {
 		return nil, err
 	}
 	life := clusterv1.AgentCertificateLife
@@ -74,7 +75,7 @@ func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
 		Ctx:  &ctx,
 		Name: "hub-certificate",
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) {
-			return asking{Interface: k.Hub, cluster: k.Cluster}, nil
+			return labellingClient{Interface: k.Hub, cluster: k.Cluster}, nil
 		},
 		Template: &x509.CertificateRequest{Subject: pkix.Name{
 			CommonName:   clusterv1.UserPrefix + k.Cluster + ":" + clusterv1.AgentName,
@@ -87,17 +88,49 @@ func (k *Keeper) manager(ctx context.Context) (certificate.Manager, error) {
 	})
 }
 
-// mayAsk returns nil if the hub allows the agent to request a certificate.
-func (k *Keeper) mayAsk(ctx context.Context) error {
+// mayRequest returns nil if the hub allows the agent to request a certificate.
+func (k *Keeper) mayRequest(ctx context.Context) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Group: certificatesv1.GroupName, Resource: "certificatesigningrequests", Verb: "create"},
 	}}
 	reviewed, err := k.Hub.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return fmt.Errorf("asking whether the agent may ask for a certificate: %w", err)
+		return fmt.Errorf("reviewing whether the agent may request a certificate: %w", err)
 	}
 	if !reviewed.Status.Allowed {
-		return errors.New("the hub does not let the agent ask for a certificate: it does so with registration among the gateway's --ocm, once the member is let in")
+		return errors.New("the hub does not let the agent request a certificate: it does so with registration among the gateway's --ocm, once the member is admitted")
 	}
 	return nil
+}
+
+// labellingClient is a client that sets the name and label of a cluster on CertificateSigningRequests, by
+// which the hub recognizes them.
+type labellingClient struct {
+	kubernetes.Interface
+	cluster string
+}
+
+// CertificatesV1 implements kubernetes.Interface.
+func (c labellingClient) CertificatesV1() certificatesv1client.CertificatesV1Interface {
+	return labellingGroup{CertificatesV1Interface: c.Interface.CertificatesV1(), cluster: c.cluster}
+}
+
+type labellingGroup struct {
+	certificatesv1client.CertificatesV1Interface
+	cluster string
+}
+
+func (c labellingGroup) CertificateSigningRequests() certificatesv1client.CertificateSigningRequestInterface {
+	return requests{CertificateSigningRequestInterface: c.CertificatesV1Interface.CertificateSigningRequests(), cluster: c.cluster}
+}
+
+type requests struct {
+	certificatesv1client.CertificateSigningRequestInterface
+	cluster string
+}
+
+func (r requests) Create(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, options metav1.CreateOptions) (*certificatesv1.CertificateSigningRequest, error) {
+	csr.GenerateName = r.cluster + "-"
+	metav1.SetMetaDataLabel(&csr.ObjectMeta, clusterv1.ClusterNameLabel, r.cluster)
+	return r.CertificateSigningRequestInterface.Create(ctx, csr, options)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Values of the label.
@@ -74,10 +75,7 @@ func applied() metav1.Condition {
 }
 
 func failed(message string) metav1.Condition {
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage], "")
-	}
 	return metav1.Condition{
-		Type: clusterv1.ConditionNamespaceAvailable, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonNamespaceApplyFailed, Message: message,
+		Type: clusterv1.ConditionNamespaceAvailable, Status: metav1.ConditionFalse, Reason: clusterv1.ReasonNamespaceApplyFailed, Message: untrusted.Truncate(message, maxMessage),
 	}
 }
