@@ -76,3 +76,10 @@ func TestLabelled_IgnoresAnAnnotationOfAnotherName(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// The value of a label is stored, so that another value would be another object.
+func TestWithin_StaysTheSame(t *testing.T) {
+	if got, want := Within(strings.Repeat("n", 70), 63), "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-85069ddf41673897"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

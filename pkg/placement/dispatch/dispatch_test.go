@@ -403,3 +403,22 @@ func TestDesiredStatus_TimesBelongToTheGeneration(t *testing.T) {
 		t.Errorf("Available of the same generation: %+v, want the same transition time", c)
 	}
 }
+
+// Works store the hashes. Another value would write every Work again.
+func TestWorkAnnotations_StayTheSame(t *testing.T) {
+	got, err := workAnnotations(&placementv1beta1.ResourceBindingSpec{
+		ResourceSnapshotName: "p-3-snapshot", ClusterResourceOverrideSnapshots: []string{"o-0"},
+		ResourceOverrideSnapshots: []placementv1beta1.NamespacedName{{Namespace: "shop", Name: "o-1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"kubernetes-fleet.io/parent-resource-snapshot-name":                  "p-3-snapshot",
+		"kubernetes-fleet.io/parent-resource-override-snapshot-hash":         "5dd2ff4589efe61386b858b1241aab743eb2153d9f82d286786304eec87d777c",
+		"kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash": "b9d9c6ec3960303f995207b79de450d884dd94ef8eed8c8a50451aaa83622112",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}

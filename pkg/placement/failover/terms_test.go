@@ -98,3 +98,10 @@ func TestTerms_LeavesAfterTheTimeAndNotBefore(t *testing.T) {
 		t.Errorf("member that never reported: %q, again after %s", reason, again)
 	}
 }
+
+// The name of an eviction is stored, so that another value would be another object.
+func TestEvictionName_StaysTheSame(t *testing.T) {
+	if got, want := evictionName("p", "member-1", "7f0e2c5a"), "failover-p-member-1-acd178f3"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

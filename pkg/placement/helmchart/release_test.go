@@ -216,3 +216,12 @@ func TestValuesOnly_RefusesOtherChanges(t *testing.T) {
 		}
 	}
 }
+
+// Works store the hash. Another value would render every chart again.
+func TestHash_StaysTheSame(t *testing.T) {
+	release := &Release{Name: "cni", Namespace: "addons", Member: Member{Name: "member-1"}}
+	got, err := release.Hash()
+	if want := "340eb059e72078213399a9d75f8ec09ed3c8adc26b3d6a735398af404a55d1fa"; err != nil || got != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}

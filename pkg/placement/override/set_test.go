@@ -136,3 +136,12 @@ func TestSet_ApplyNamesSnapshotWithInvalidSelector(t *testing.T) {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 }
+
+// Override snapshots store the hash. Another value would take a new snapshot of every override.
+func TestHashOf_StaysTheSame(t *testing.T) {
+	o := &placementv1beta1.ClusterResourceOverride{Spec: placementv1beta1.ClusterResourceOverrideSpec{Placement: &placementv1beta1.PlacementRef{Name: "p"}}}
+	got, err := clusterScoped().hashOf(o)
+	if want := "1d4e6fd9e6b9fd9361f34cc2d119eb1d6f07bb4c68f81e85b834a01fd9d32580"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}

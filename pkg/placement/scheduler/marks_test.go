@@ -64,3 +64,10 @@ func TestMemberCache_IncludesMarksOfManagedClusters(t *testing.T) {
 		}
 	}
 }
+
+// The name of a binding is stored, so that another value would be another object.
+func TestBindingName_StaysTheSame(t *testing.T) {
+	if got, want := bindingName("p", "7f0e2c5a", "member-1"), "p-member-1-1a853c9d"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

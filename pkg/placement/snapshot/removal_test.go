@@ -144,3 +144,11 @@ func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: token}
 	take(all[:2], false, 2)
 }
+
+// Resource snapshots store the hash. Another value would hide that selectors are unchanged.
+func TestSelectorsHash_StaysTheSame(t *testing.T) {
+	spec := &placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
+	if got, want := selectorsHash(spec), "2203fa2764880f6e60f0c03b9dc8c513672bc4c91173035a770f8b0582b8a240"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -182,3 +182,11 @@ func TestHash_IgnoresEncoding(t *testing.T) {
 		t.Error("different objects have the same hash")
 	}
 }
+
+// Policy snapshots store the hash. Another value would take a new snapshot of every placement.
+func TestPolicyHash_StaysTheSame(t *testing.T) {
+	got, err := policyHash(&placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(1))})
+	if want := "479f405eb7808cfc58366b2648680a3a815ef914fe6756ae8df0d6f74885416a"; err != nil || string(got) != want {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}

@@ -211,3 +211,10 @@ func TestOwner(t *testing.T) {
 		}
 	}
 }
+
+// The key of a decision is stored, so that another value would be another object.
+func TestKeyOf_StaysTheSame(t *testing.T) {
+	if got, want := keyOf("ClusterResourcePlacement", strings.Repeat("p", 50)), "clusterresourceplacement-ppppppppppppppppppppppppppp-985b834d6c"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -99,3 +99,10 @@ func TestLeaseName_DiffersByGroup(t *testing.T) {
 		t.Errorf("got %d names for 4 groups: %v", len(names), names)
 	}
 }
+
+// The name of a guard's Lease is stored, so that another value would be another object.
+func TestLeaseName_StaysTheSame(t *testing.T) {
+	if got, want := leaseName("retain", "guard-1", "shop", "app=web"), "guard-73a959352b05e5d5413c577714c578ea"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

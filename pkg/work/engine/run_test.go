@@ -158,3 +158,13 @@ func TestRunHash_CountsOnlyWhatIsRun(t *testing.T) {
 		t.Error("hashing changed the manifest")
 	}
 }
+
+// The ledger stores the hash. Another value would run every Job again.
+func TestRunHash_StaysTheSame(t *testing.T) {
+	job := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "batch/v1", "kind": "Job", "spec": map[string]any{"parallelism": int64(2), "ttlSecondsAfterFinished": int64(5)},
+	}}
+	if got, want := runHash(job), "bf0b3171f3bfc9fd1997a7298ae8c8c24ae86cedf6080fa93c66a3a3a874ee02"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -210,3 +210,10 @@ func TestFleetName(t *testing.T) {
 		}
 	}
 }
+
+// The name of a Cluster is stored, so that another value would be another object.
+func TestFleetName_StaysTheSame(t *testing.T) {
+	if got, want := fleetName("Cluster.One"), "cluster-api-4aa503016aa6"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -77,3 +77,10 @@ func TestSanitizeLabels(t *testing.T) {
 		})
 	}
 }
+
+// The name of a member is stored, so that another value would be another object.
+func TestShorten_StaysTheSame(t *testing.T) {
+	if got, want := shorten(strings.Repeat("n", 60)), "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn-fb886b452111"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -209,3 +209,10 @@ func TestOnePerCluster_KeepsOneWork(t *testing.T) {
 		t.Errorf("beside (-want +got):\n%s", diff)
 	}
 }
+
+// The name of a ManifestWork is stored, so that another value would be another object.
+func TestDesiredName_StaysTheSame(t *testing.T) {
+	if got, want := desiredName(replicaSet("shop", "web"), "p", "member-1"), "web-55cd01c091"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
