@@ -66,7 +66,7 @@ var table = []forbidden{
 		reason: "the hub's half and the member's half meet in the Work only"},
 	{from: module + "pkg/work", to: module + "pkg/placement", through: true,
 		reason: "works are applied the same way for every source: placements know works, not the reverse"},
-	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest", module + "pkg/kube/metainformer", module + "pkg/kube/boundedcel", module + "pkg/kube/untrusted", module + "pkg/controller/refusal"}, through: true,
+	{from: module + "pkg/work/engine", to: module, except: []string{module + "pkg/work/engine", module + "pkg/work/manifest", module + "pkg/kube/hash", module + "pkg/kube/metainformer", module + "pkg/kube/boundedcel", module + "pkg/kube/untrusted", module + "pkg/controller/refusal"}, through: true,
 		reason: "it applies objects for works of every family, and knows the types of none"},
 	{from: module + "cmd/agent", to: "k8s.io/apiserver", through: true,
 		// Condition rules of ManifestWorks have Kubernetes' functions in CEL, which need these.

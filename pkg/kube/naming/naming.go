@@ -7,12 +7,12 @@
 package naming
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // hashLength is the number of hexadecimal digits that distinguish long names.
@@ -27,8 +27,7 @@ func Within(name string, most int) string {
 	if len(name) <= most {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	return strings.TrimRight(name[:most-hashLength-1], "-._") + "-" + hex.EncodeToString(sum[:])[:hashLength]
+	return strings.TrimRight(name[:most-hashLength-1], "-._") + "-" + hash.Of(name)[:hashLength]
 }
 
 // Label labels an object with a name. If the name is too long, an annotation with the key of the

@@ -5,8 +5,6 @@ package failover
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"time"
@@ -31,6 +29,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
@@ -299,6 +298,5 @@ func (r *Reconciler) forget(ctx context.Context, placement *placementv1beta1.Clu
 // evictionName is the only possible name of a binding's eviction, so that two reconciliations never
 // request two.
 func evictionName(placement, member string, binding types.UID) string {
-	sum := sha256.Sum256([]byte(binding))
-	return "failover-" + placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))
+	return "failover-" + placementv1beta1.BindingName(placement, member, hash.Of(binding))
 }

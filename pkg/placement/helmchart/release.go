@@ -4,8 +4,6 @@
 package helmchart
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,6 +21,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/override"
 )
@@ -213,22 +212,13 @@ func valuesOf(text []byte) (json.RawMessage, error) {
 }
 
 // Hash identifies a Release.
-func (r *Release) Hash() (string, error) { return hashOf(r) }
+func (r *Release) Hash() (string, error) { return hash.JSON(r) }
 
 // ChartHash identifies a chart with its values, independently of the member.
 func (r *Release) ChartHash() (string, error) {
 	chart := *r
 	chart.Member, chart.KubernetesVersion = Member{}, ""
-	return hashOf(&chart)
-}
-
-func hashOf(r *Release) (string, error) {
-	text, err := json.Marshal(r)
-	if err != nil {
-		return "", fmt.Errorf("hashing: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return hash.JSON(&chart)
 }
 
 // ValuesOnly returns an error if overrides changed an object so that it describes another chart.

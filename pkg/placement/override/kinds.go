@@ -6,9 +6,6 @@ package override
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
@@ -105,12 +103,8 @@ func (k kind) snapshots(ctx context.Context, reader client.Reader, override clie
 }
 
 func (k kind) hashOf(override client.Object) ([]byte, error) {
-	text, err := json.Marshal(k.spec(override))
-	if err != nil {
-		return nil, fmt.Errorf("hashing override %q: %w", klog.KObj(override), err)
-	}
-	sum := sha256.Sum256(text)
-	return []byte(hex.EncodeToString(sum[:])), nil
+	text, err := hash.JSON(k.spec(override))
+	return []byte(text), err
 }
 
 // maxOverride is the length of an override's name in its snapshots' names, which end with a number and

@@ -4,8 +4,6 @@
 package scheduler
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,6 +13,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
@@ -30,8 +29,7 @@ func Telling(profile framework.Profile) framework.Profile {
 
 // bindingName is the only possible name of a placement's binding to a member.
 func bindingName(placement string, uid types.UID, member string) string {
-	sum := sha256.Sum256([]byte(string(uid) + "/" + member))
-	return placementv1beta1.BindingName(placement, member, hex.EncodeToString(sum[:]))
+	return placementv1beta1.BindingName(placement, member, hash.Of(string(uid)+"/"+member))
 }
 
 // desiredBinding is a new binding, which the rollout has not seen yet.

@@ -5,10 +5,6 @@ package snapshot
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 	"maps"
 	"strconv"
 
@@ -16,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
@@ -34,12 +31,8 @@ func policyOf(spec *placementv1beta1.PlacementSpec) *placementv1beta1.PlacementP
 // policyHash is a hash of a policy without its number of clusters: scaling keeps the snapshot and only
 // changes its annotation.
 func policyHash(policy *placementv1beta1.PlacementPolicy) ([]byte, error) {
-	text, err := json.Marshal(unscaled(policy))
-	if err != nil {
-		return nil, fmt.Errorf("hashing the policy: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return []byte(hex.EncodeToString(sum[:])), nil
+	text, err := hash.JSON(unscaled(policy))
+	return []byte(text), err
 }
 
 func unscaled(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.PlacementPolicy {

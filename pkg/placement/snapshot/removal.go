@@ -5,9 +5,6 @@ package snapshot
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +25,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
@@ -177,12 +175,11 @@ func (r *Reconciler) gone(ctx context.Context, kind schema.GroupVersionKind, key
 }
 
 func selectorsHash(spec *placementv1beta1.PlacementSpec) string {
-	text, err := json.Marshal(spec.ResourceSelectors)
+	text, err := hash.JSON(spec.ResourceSelectors)
 	if err != nil {
 		return "" // Nothing in them fails; an empty hash counts as unchanged.
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return text
 }
 
 // noteSelectors records the selectors of a group when new selectors select the same.

@@ -5,8 +5,6 @@ package standard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // source is a family of placements.
@@ -60,8 +59,7 @@ func keyOf(kind, name string) string {
 	if len(key) <= maxKey {
 		return key
 	}
-	sum := sha256.Sum256([]byte(key))
-	return strings.TrimRight(key[:maxKey-hashed-1], "-.") + "-" + hex.EncodeToString(sum[:])[:hashed]
+	return strings.TrimRight(key[:maxKey-hashed-1], "-.") + "-" + hash.Of(key)[:hashed]
 }
 
 // namespaceOf is the namespace of a placement's decision: its own, or for a cluster-scoped placement

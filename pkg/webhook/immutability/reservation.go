@@ -5,8 +5,6 @@ package immutability
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,6 +18,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -61,8 +60,7 @@ type guardLease struct {
 
 // leaseName is the same in every replica for the same group of objects.
 func leaseName(policy, guard, namespace, label string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{policy, guard, namespace, label}, "\x00")))
-	return "guard-" + hex.EncodeToString(sum[:16])
+	return "guard-" + hash.Of(strings.Join([]string{policy, guard, namespace, label}, "\x00"))[:32]
 }
 
 // read returns the objects that count as deleted now.

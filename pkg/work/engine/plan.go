@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
@@ -142,7 +143,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 		}
 		return it, nil
 	}
-	it := Item{Ref: manifest.Identify(ordinal, object, ""), raw: raw, object: object, text: text, hash: manifest.Hash(text)}
+	it := Item{Ref: manifest.Identify(ordinal, object, ""), raw: raw, object: object, text: text, hash: hash.Of(text)}
 	kind := object.GroupVersionKind()
 	mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -54,7 +55,7 @@ func runHash(object *unstructured.Unstructured) string {
 	if err != nil {
 		return "" // cannot fail: it was encoded before
 	}
-	return manifest.Hash(text)
+	return hash.Of(text)
 }
 
 // runOf returns the state of an item's run as the object shows it.

@@ -4,8 +4,6 @@
 package manifest
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -143,13 +141,6 @@ func Encode(object *unstructured.Unstructured) ([]byte, error) {
 		return nil, fmt.Errorf("encoding the manifest: %w", err)
 	}
 	return text, nil
-}
-
-// Hash is the hexadecimal SHA-256 of an encoded manifest. White space and key order of the original
-// do not matter.
-func Hash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
 }
 
 // IsSecret reports whether values of this kind must not appear in a status, an event or a log.

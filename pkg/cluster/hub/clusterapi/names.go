@@ -4,12 +4,10 @@
 package clusterapi
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 const (
@@ -52,6 +50,5 @@ func fleetName(cluster string) string {
 	if len(cluster) <= clusterv1beta1.MaxMemberNameLength && len(validation.IsDNS1123Label(cluster)) == 0 {
 		return cluster
 	}
-	sum := sha256.Sum256([]byte(cluster))
-	return "cluster-api-" + hex.EncodeToString(sum[:])[:hashLength]
+	return "cluster-api-" + hash.Of(cluster)[:hashLength]
 }

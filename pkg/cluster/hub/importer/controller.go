@@ -6,8 +6,6 @@ package importer
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +24,7 @@ import (
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
 )
 
@@ -124,7 +123,7 @@ func (r *Reconciler) needsAgent(cluster *registrationv1alpha1.Cluster) bool {
 	}
 	status := cluster.Status
 	deployed := status.AgentDeployedGeneration != nil && *status.AgentDeployedGeneration == cluster.Spec.RedeployAgentGeneration
-	return !deployed || status.APIServerURL != r.HubURL || status.APIServerCAHash != hashOf(r.HubCA) || r.Agents.changed(cluster)
+	return !deployed || status.APIServerURL != r.HubURL || status.APIServerCAHash != hash.Of(r.HubCA) || r.Agents.changed(cluster)
 }
 
 // recordSettings records the settings of an agent that an older gateway installed, so that later
@@ -134,11 +133,6 @@ func (r *Reconciler) recordSettings(ctx context.Context, cluster *registrationv1
 		return nil
 	}
 	return reconcileutil.PatchStatus(ctx, r.Client, cluster, func() { r.Agents.record(&cluster.Status, cluster) }, "recording the agent's settings of Cluster %q", cluster.Name)
-}
-
-func hashOf(ca []byte) string {
-	sum := sha256.Sum256(ca)
-	return hex.EncodeToString(sum[:])
 }
 
 // result is the result of an attempt: the reason and message of the condition Imported, and the retry
@@ -279,7 +273,7 @@ func (r *Reconciler) desiredStatus(cluster *registrationv1alpha1.Cluster, o *res
 		imported.Status = corev1.ConditionTrue
 		generation := cluster.Spec.RedeployAgentGeneration
 		status.AgentDeployedGeneration = &generation
-		status.APIServerURL, status.APIServerCAHash = r.HubURL, hashOf(r.HubCA)
+		status.APIServerURL, status.APIServerCAHash = r.HubURL, hash.Of(r.HubCA)
 		r.Agents.record(&status, cluster)
 		status.AgentMigrated, status.AgentNamespaceMigrated, status.CattleNamespaceMigrated = true, true, true
 		status.Agent.Namespace = agentNamespace(cluster)

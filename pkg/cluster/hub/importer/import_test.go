@@ -29,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/charts"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart/engine"
 )
@@ -69,7 +70,7 @@ func TestNeedsAgent(t *testing.T) {
 			cluster.Spec.RedeployAgentGeneration = 1
 			cluster.Status.AgentDeployedGeneration = ptr.To[int64](1)
 			r := &Reconciler{HubURL: "https://hub", HubCA: []byte("ca"), Agents: defaults(t)}
-			cluster.Status.APIServerURL, cluster.Status.APIServerCAHash = r.HubURL, hashOf(r.HubCA)
+			cluster.Status.APIServerURL, cluster.Status.APIServerCAHash = r.HubURL, hash.Of(r.HubCA)
 			r.Agents.record(&cluster.Status, cluster)
 			tc.change(cluster)
 			if got := r.needsAgent(cluster); got != tc.want {

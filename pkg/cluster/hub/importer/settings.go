@@ -4,9 +4,6 @@
 package importer
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // AgentDefaults are the settings of imported agents that a Cluster does not override.
@@ -93,10 +91,9 @@ func (d AgentDefaults) changed(cluster *registrationv1alpha1.Cluster) bool {
 
 // hashOfJSON is the hash of a value of the API, which can always be encoded.
 func hashOfJSON(value any) string {
-	text, err := json.Marshal(value)
+	text, err := hash.JSON(value)
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+	return text
 }

@@ -4,8 +4,6 @@
 package registration
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +14,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 const (
@@ -96,9 +95,7 @@ func shorten(name string) string {
 	if len(name) <= limit {
 		return name
 	}
-	sum := sha256.Sum256([]byte(name))
-	head := strings.TrimRight(name[:limit-hashLength-1], "-")
-	return head + "-" + hex.EncodeToString(sum[:])[:hashLength]
+	return strings.TrimRight(name[:limit-hashLength-1], "-") + "-" + hash.Of(name)[:hashLength]
 }
 
 // refuseMemberName is a message why a member cannot have the Cluster's name, or "".

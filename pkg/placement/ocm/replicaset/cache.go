@@ -5,9 +5,6 @@ package replicaset
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -15,6 +12,7 @@ import (
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // specHashKey is an annotation that ManifestWorks have only in the cache. An API server stores no
@@ -43,14 +41,14 @@ func forget(object any) (any, error) {
 	if _, done := work.Annotations[specHashKey]; done {
 		return work, nil
 	}
-	hash, err := specHash(&work.Spec)
+	specHash, err := hash.JSON(&work.Spec)
 	if err != nil {
-		hash = "" // Then it differs from the desired one, and is written again.
+		specHash = "" // Then it differs from the desired one, and is written again.
 	}
 	if work.Annotations == nil {
 		work.Annotations = map[string]string{}
 	}
-	work.Annotations[specHashKey] = hash
+	work.Annotations[specHashKey] = specHash
 	work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
 	work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
 	work.ManagedFields = nil
@@ -59,19 +57,10 @@ func forget(object any) (any, error) {
 
 // hashOf is the hash of a ManifestWork's spec, whether the object is from the cache or complete.
 func hashOf(work *workv1.ManifestWork) (string, error) {
-	if hash, ok := work.Annotations[specHashKey]; ok {
-		return hash, nil
+	if known, ok := work.Annotations[specHashKey]; ok {
+		return known, nil
 	}
-	return specHash(&work.Spec)
-}
-
-func specHash(spec *workv1.ManifestWorkSpec) (string, error) {
-	encoded, err := json.Marshal(spec)
-	if err != nil {
-		return "", fmt.Errorf("encoding the spec of a ManifestWork: %w", err)
-	}
-	sum := sha256.Sum256(encoded)
-	return hex.EncodeToString(sum[:]), nil
+	return hash.JSON(&work.Spec)
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {

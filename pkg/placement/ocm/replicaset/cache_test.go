@@ -10,12 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // An annotation with the hash of the desired spec hid that somebody had changed the object.
 func TestForget_IgnoresHashFromTheAPI(t *testing.T) {
 	template := workv1.ManifestWorkSpec{Workload: workv1.ManifestsTemplate{Manifests: []workv1.Manifest{{RawExtension: runtime.RawExtension{Raw: []byte(`{"a":"b"}`)}}}}}
-	wanted, err := specHash(&template)
+	wanted, err := hash.JSON(&template)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,6 @@
 package replicaset
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"strings"
 	"time"
@@ -18,6 +16,7 @@ import (
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
@@ -44,8 +43,7 @@ func setOf(work client.Object) (types.NamespacedName, bool) {
 // desiredName is the name of a set's ManifestWork for a cluster of a Placement. It is
 // deterministic, so that an interrupted controller creates no second one.
 func desiredName(set *workv1alpha1.ManifestWorkReplicaSet, placement, cluster string) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{set.Namespace, set.Name, placement, cluster}, "/")))
-	return set.Name + "-" + hex.EncodeToString(sum[:])[:hashLength]
+	return set.Name + "-" + hash.Of(strings.Join([]string{set.Namespace, set.Name, placement, cluster}, "/"))[:hashLength]
 }
 
 // desiredLabels are the set's own labels, and those that identify the set.

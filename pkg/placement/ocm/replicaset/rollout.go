@@ -18,6 +18,7 @@ import (
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
@@ -53,7 +54,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 	if err != nil {
 		return 0, err
 	}
-	hash, err := specHash(&set.Spec.ManifestWorkTemplate)
+	specHash, err := hash.JSON(&set.Spec.ManifestWorkTemplate)
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +67,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 			continue
 		}
 		named.Insert(naming.LabelValue(ref.Name))
-		p, err := r.place(ctx, set, ref, hash, works, changes)
+		p, err := r.place(ctx, set, ref, specHash, works, changes)
 		if err != nil {
 			return 0, err
 		}

@@ -4,14 +4,13 @@
 package manifestwork
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
@@ -76,8 +75,7 @@ func (o Options) complete() (Options, error) {
 // HubHash identifies a hub in the names of AppliedManifestWorks: the hexadecimal SHA-256 of its URL
 // as configured. A hub with another URL is another hub.
 func HubHash(url string) string {
-	sum := sha256.Sum256([]byte(url))
-	return hex.EncodeToString(sum[:])
+	return hash.Of(url)
 }
 
 // HubRules returns the rights that this package needs in the cluster's namespace on the hub.
