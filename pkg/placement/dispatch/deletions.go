@@ -19,7 +19,6 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -81,7 +80,7 @@ type deletions struct {
 	known map[types.NamespacedName]affected
 }
 
-// examineEvery limits how often a placement is examined, since each of its bindings asks.
+// examineEvery limits how often a placement is examined, because each of its bindings calls examine.
 const examineEvery = time.Second
 
 // examine returns the affected members, at most a second old.
@@ -118,18 +117,18 @@ func (d *deletions) forget(key types.NamespacedName) {
 
 // mayDelete rejects a change of a member's Works by which overrides would delete objects only since
 // labels of members changed, if the removal is large and not confirmed.
-func (r *Reconciler) mayDelete(ctx context.Context, b placementv1beta1.BindingObject, placement placementv1beta1.PlacementObject, member *clusterv1beta1.MemberCluster, set override.Set, group *snapshot.Group, have []*placementv1beta1.Work) error {
-	if placement == nil {
+func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, group *snapshot.Group) error {
+	if in.placement == nil {
 		return nil // Its objects are removed.
 	}
-	lost, err := lostByLabels(set, override.MemberOf(member), b, group, have)
+	lost, err := lostByLabels(set, override.MemberOf(in.member), in.binding, group, in.works)
 	if err != nil {
 		return misfit(err)
 	}
-	if len(lost) == 0 && !suspendedByLabels(placement) {
+	if len(lost) == 0 && !suspendedByLabels(in.placement) {
 		return nil
 	}
-	key, now := client.ObjectKeyFromObject(placement), r.Clock.Now()
+	key, now := client.ObjectKeyFromObject(in.placement), r.Clock.Now()
 	found, err := r.deletions.examine(key, now, func() (affected, error) { return r.affected(ctx, key, group) })
 	if err != nil {
 		return err
@@ -141,18 +140,18 @@ func (r *Reconciler) mayDelete(ctx context.Context, b placementv1beta1.BindingOb
 	token := placementv1beta1.RemovalToken(names)
 	switch {
 	case !found.large:
-		return r.reportSuspension(ctx, placement, nil)
-	case placementv1beta1.RemovalConfirmed(placement, token):
+		return r.reportSuspension(ctx, in.placement, nil)
+	case placementv1beta1.RemovalConfirmed(in.placement, token):
 		if err := found.overrides.Confirm(ctx, r.Client, found.members); err != nil {
 			return err
 		}
 		r.deletions.forget(key)
-		return r.reportSuspension(ctx, placement, nil)
+		return r.reportSuspension(ctx, in.placement, nil)
 	}
 	message := fmt.Sprintf("Labels of members changed, so that overrides delete objects on %d of %d members: %s. These members keep what they have and get no updates. "+
 		"Set the labels again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(names), found.all, refusal.Names(names, maxAffected), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)
-	if err := r.reportSuspension(ctx, placement, &metav1.Condition{Message: message}); err != nil || len(lost) == 0 {
+		len(names), found.all, refusal.Names(names, maxAffected), klog.KObj(in.placement), placementv1beta1.ConfirmRemovalAnnotation, token)
+	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: message}); err != nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
@@ -196,17 +195,17 @@ func (r *Reconciler) examineMember(ctx context.Context, b placementv1beta1.Bindi
 		//lint:ignore nilerr A rule that cannot be evaluated deletes nothing: its own member reports it.
 		return nil
 	}
-	have, err := r.worksOf(ctx, b)
+	works, err := r.worksOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	lost, err := lostByLabels(set, member, b, group, have)
+	lost, err := lostByLabels(set, member, b, group, works)
 	if err != nil || len(lost) == 0 {
 		return err
 	}
 	found.members, found.overrides = append(found.members, member), set
 	all := 0
-	for _, w := range have {
+	for _, w := range works {
 		all += len(w.Status.ManifestConditions)
 	}
 	found.large = found.large || placementv1beta1.LargeRemoval(len(lost), all)
@@ -215,7 +214,7 @@ func (r *Reconciler) examineMember(ctx context.Context, b placementv1beta1.Bindi
 
 // lostByLabels are the objects that a member has, and that overrides delete there only since its labels
 // changed. The Works' statuses say what the member has.
-func lostByLabels(set override.Set, member override.Member, b placementv1beta1.BindingObject, group *snapshot.Group, have []*placementv1beta1.Work) ([]placementv1beta1.WorkResourceIdentifier, error) {
+func lostByLabels(set override.Set, member override.Member, b placementv1beta1.BindingObject, group *snapshot.Group, works []*placementv1beta1.Work) ([]placementv1beta1.WorkResourceIdentifier, error) {
 	var lost []placementv1beta1.WorkResourceIdentifier
 	for _, part := range group.Parts {
 		deleted, err := set.DeletedByLabels(member, part.Resources)
@@ -227,9 +226,9 @@ func lostByLabels(set override.Set, member override.Member, b placementv1beta1.B
 		}
 		chart := ""
 		if part.Chart {
-			chart = placementv1beta1.EnvelopeWorkName(b.GetNamespace(), b.GetLabels()[placementv1beta1.ParentPlacementLabel], *part.Envelope)
+			chart = envelopeWork(b, part.Envelope)
 		}
-		for _, w := range have {
+		for _, w := range works {
 			for i := range w.Status.ManifestConditions {
 				if id := w.Status.ManifestConditions[i].Identifier; w.Name == chart || chart == "" && slices.ContainsFunc(deleted, sameObject(id)) {
 					lost = append(lost, id)

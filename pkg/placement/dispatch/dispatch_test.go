@@ -4,7 +4,6 @@
 package dispatch
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -38,12 +37,21 @@ func manifests(texts ...string) []placementv1beta1.Manifest {
 	return all
 }
 
-func TestDesiredWorks(t *testing.T) {
-	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Manifests: manifests("[]")}}}
-	works, err := desiredWorks(binding(), group, nil)
+// built are the Works of a binding to a member that has not joined.
+func built(t *testing.T, b placementv1beta1.BindingObject, parts ...part) []desiredWork {
+	t.Helper()
+	works, err := build(input{binding: b, member: memberNamed("m")}, "3", parts)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return works
+}
+
+// plain is a part of a snapshot without an envelope.
+func plain(texts ...string) part { return part{Part: snapshot.Part{Manifests: manifests(texts...)}} }
+
+func TestBuild(t *testing.T) {
+	works := built(t, binding(), plain("{}"), plain("[]"))
 	var got []string
 	for _, w := range works {
 		got = append(got, w.Namespace+"/"+w.Name+" "+string(w.Spec.Workload.Manifests[0].Raw))
@@ -64,13 +72,11 @@ func TestDesiredWorks(t *testing.T) {
 	}
 }
 
-func TestDesiredWorks_OneWorkPerEnvelope(t *testing.T) {
+func TestBuild_OneWorkPerEnvelope(t *testing.T) {
 	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "shop", Name: "quotas"}
-	group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Manifests: manifests("{}")}, {Manifests: manifests("{}")}}}
-	works, err := desiredWorks(binding(), group, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	enveloped := plain("{}")
+	enveloped.Envelope = e
+	works := built(t, binding(), plain("{}"), enveloped, plain("{}"))
 	var got []string
 	for _, w := range works {
 		got = append(got, w.Name)
@@ -78,45 +84,41 @@ func TestDesiredWorks_OneWorkPerEnvelope(t *testing.T) {
 	if diff := cmp.Diff([]string{"p-work", placementv1beta1.EnvelopeWorkName("", "p", *e), "p-0"}, got); diff != "" {
 		t.Errorf("works (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(e, envelopeOf(works[1])); diff != "" {
+	if diff := cmp.Diff(e, envelopeOf(works[1].Work)); diff != "" {
 		t.Errorf("the Work names another envelope (-want +got):\n%s", diff)
 	}
-	if envelopeOf(works[0]) != nil {
+	if envelopeOf(works[0].Work) != nil {
 		t.Errorf("Work without an envelope has envelope labels: %v", works[0].Labels)
 	}
 }
 
 func TestNewFirst_WritesMissingWorksFirst(t *testing.T) {
-	have := []*placementv1beta1.Work{work("p-work"), work("p-1")}
-	desired := []*placementv1beta1.Work{work("p-work"), work("p-0"), work("p-1"), work("p-2")}
-	if diff := cmp.Diff([]int{1, 3, 0, 2}, newFirst(have, desired)); diff != "" {
+	changes := []change{{existing: work("p-work")}, {}, {existing: work("p-1")}, {}}
+	if diff := cmp.Diff([]int{1, 3, 0, 2}, newFirst(changes)); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 
-func TestDesiredWorks_NameNamespacedPlacement(t *testing.T) {
+func TestBuild_NamesNamespacedPlacement(t *testing.T) {
 	b := &placementv1beta1.ResourceBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "b", Labels: map[string]string{placementv1beta1.ParentPlacementLabel: "p"}}}
 	b.Spec.TargetCluster = "m"
-	works, err := desiredWorks(b, &snapshot.Group{Parts: []snapshot.Part{{}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if w := works[0]; w.Name != "shop.p-work" || w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != "shop" || !belongs(w, b) {
+	works := built(t, b, plain())
+	if w := works[0]; w.Name != "shop.p-work" || w.Labels[placementv1beta1.ParentPlacementNamespaceLabel] != "shop" || !belongs(w.Work, b) {
 		t.Errorf("work = %q with labels %v", w.Name, w.Labels)
 	}
 	// The hub's garbage collector deleted such Works repeatedly.
 	if owners := works[0].OwnerReferences; len(owners) > 0 {
 		t.Errorf("binding of another namespace owns the Work: %v", owners)
 	}
-	if belongs(works[0], binding()) {
+	if belongs(works[0].Work, binding()) {
 		t.Error("Work of a namespaced placement belongs to a cluster-scoped one")
 	}
 }
 
 func TestUpToDate(t *testing.T) {
-	part := snapshot.Part{Manifests: manifests(`{"a":"<b>"}`)}
+	p := plain(`{"a":"<b>"}`)
 	var err error
-	if part.Hash, err = snapshot.Hash(part.Manifests); err != nil {
+	if p.Hash, err = snapshot.Hash(p.Manifests); err != nil {
 		t.Fatal(err)
 	}
 	cases := map[string]struct {
@@ -136,11 +138,8 @@ func TestUpToDate(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			works, err := desiredWorks(binding(), &snapshot.Group{Index: "3", Parts: []snapshot.Part{part}}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			have := works[0].DeepCopy()
+			desired := built(t, binding(), p)[0]
+			have := desired.DeepCopy()
 			tc.change(have)
 			cached, err := forget(have)
 			if err != nil {
@@ -150,11 +149,11 @@ func TestUpToDate(t *testing.T) {
 			if w.Spec.Workload.Manifests != nil {
 				t.Error("the cache stores manifests")
 			}
-			got, err := upToDate(w, works[0], part.Hash)
+			got, err := upToDate(w, desired)
 			if err != nil || got != tc.want {
 				t.Errorf("upToDate() = %t, %v, want %t", got, err, tc.want)
 			}
-			if changed := overwrite(w, works[0]); changed.Annotations[manifestsHashKey] != "" || len(changed.Spec.Workload.Manifests) != 1 {
+			if changed := overwrite(w, desired.Work); changed.Annotations[manifestsHashKey] != "" || len(changed.Spec.Workload.Manifests) != 1 {
 				t.Error("the hash of the cache would be written, or manifests are lost")
 			}
 		})
@@ -230,7 +229,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown,
 		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 3, 0, 0, time.UTC)), // When the hub stopped waiting.
 	}}
-	if got := silence(member); got != "" {
+	if got := noHeartbeat(member); got != "" {
 		t.Errorf("joining member is reported without heartbeat: %s", got)
 	}
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
@@ -252,8 +251,8 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 			if tc.diff {
 				b.Spec.ApplyStrategy.Type = placementv1beta1.ReportDiff
 			}
-			for said, want := range map[string]string{silence(member): tc.heardWant + silent, "": tc.heardWant} {
-				status := desiredStatus(b, synced{works: []*placementv1beta1.Work{work("a", tc.works...)}, silent: said})
+			for said, want := range map[string]string{noHeartbeat(member): tc.heardWant + silent, "": tc.heardWant} {
+				status := desiredStatus(b, synced{works: []*placementv1beta1.Work{work("a", tc.works...)}, noHeartbeat: said})
 				if got := meta.FindStatusCondition(status.Conditions, tc.of); got == nil || got.Message != want {
 					t.Errorf("got %+v, want %q", got, want)
 				}
@@ -261,7 +260,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 		})
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionTrue
-	if got := silence(member); got != "" {
+	if got := noHeartbeat(member); got != "" {
 		t.Errorf("connected member is reported without heartbeat: %s", got)
 	}
 }
@@ -358,23 +357,26 @@ func TestRejectPaused_NamesTheRemedy(t *testing.T) {
 	}
 }
 
-func TestUnchanged_AcceptsUpToDateWorks(t *testing.T) {
-	part := snapshot.Part{Manifests: manifests("{}")}
-	part.Hash, _ = snapshot.Hash(part.Manifests)
-	group := &snapshot.Group{Parts: []snapshot.Part{part}}
-	works, err := desiredWorks(binding(), group, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	paused := unsent("paused")
-	if _, err := unchanged(works, works, group, paused); err != nil {
-		t.Errorf("up-to-date Works: %v", err)
-	}
-	other := works[0].DeepCopy()
+func TestWrite_KeepsUpToDateWorksWhilePaused(t *testing.T) {
+	p := plain("{}")
+	p.Hash, _ = snapshot.Hash(p.Manifests)
+	desired := built(t, binding(), p)
+	other := desired[0].DeepCopy()
 	other.Spec.ApplyStrategy = nil
-	for name, have := range map[string][]*placementv1beta1.Work{"no Work": nil, "another Work": {other}} {
-		if _, err := unchanged(have, works, group, paused); !errors.Is(err, paused) {
-			t.Errorf("%s: %v", name, err)
+	in := input{binding: binding(), member: memberNamed("m")}
+	in.member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
+	for name, tc := range map[string]struct {
+		have    []*placementv1beta1.Work
+		refused bool
+	}{
+		"up-to-date Work": {[]*placementv1beta1.Work{desired[0].Work}, false},
+		"no Work":         {nil, true},
+		"another Work":    {[]*placementv1beta1.Work{other}, true},
+		"a stale Work":    {[]*placementv1beta1.Work{desired[0].Work, work("p-0")}, true},
+	} {
+		in.works = tc.have
+		if _, err := (&Reconciler{}).write(t.Context(), in, desired); (refusal.Of(err) != nil) != tc.refused || (err != nil) != tc.refused {
+			t.Errorf("%s: %v, want a refusal: %t", name, err, tc.refused)
 		}
 	}
 }

@@ -9,6 +9,10 @@
 // member. Works that a binding no longer needs are deleted. The controller never touches a Work of
 // another binding: the binding waits until that Work is deleted, and its status says so.
 //
+// A reconciliation has four stages: read the input (input.go), transform the parts of the snapshots for
+// the member (transform.go), build Works from the results (build.go), and write those that differ
+// (write.go). Works are built last because their number depends on the size of rendered charts.
+//
 // The cache stores a hash instead of the manifests of Works (CacheOptions). So the controller writes a
 // Work only when it differs, and reverts changes that somebody makes to a Work on the hub.
 //
@@ -19,8 +23,8 @@
 // A binding's status reports Works as in flight only after a while without a report of the agent
 // (inflight.go), so that mostly one write is enough.
 //
-// The overrides that a binding lists are applied here. If they do not fit, the Works stay as they are
-// and the condition Overridden gives the reason.
+// If the overrides that a binding lists do not fit, the Works stay as they are and the condition
+// Overridden gives the reason.
 //
 // A placement that is deleted with the policy Abandon has annotated its bindings. Their Works are
 // annotated before they are deleted, and the agents keep what they applied.

@@ -20,17 +20,17 @@ const foreign = "nothing is sent, as a placement of a namespace brings objects o
 // belongsTo rejects objects outside the namespace of a namespaced placement. The hub decides the scope
 // of a kind, not the object: a namespace in the metadata of a cluster-scoped object means nothing. An
 // envelope may contain kinds that only members serve.
-func belongsTo(namespace string, group *snapshot.Group, scopes helmchart.Scopes) error {
+func belongsTo(namespace string, parts []part, scopes helmchart.Scopes) error {
 	if namespace == "" {
 		return nil
 	}
-	for _, part := range group.Parts {
-		ids, err := identities(part)
+	for _, p := range parts {
+		ids, err := identities(p)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
-			if err := ofNamespace(namespace, id, part.Envelope != nil, scopes); err != nil {
+			if err := ofNamespace(namespace, id, p.Envelope != nil, scopes); err != nil {
 				return err
 			}
 		}
@@ -39,12 +39,12 @@ func belongsTo(namespace string, group *snapshot.Group, scopes helmchart.Scopes)
 }
 
 // identities returns the objects of a part; for a chart, those in its rendered manifests.
-func identities(part snapshot.Part) ([]placementv1beta1.ResourceIdentifier, error) {
-	if !part.Chart {
-		return part.Resources, nil
+func identities(p part) ([]placementv1beta1.ResourceIdentifier, error) {
+	if !p.Chart {
+		return p.Resources, nil
 	}
 	var ids []placementv1beta1.ResourceIdentifier
-	for _, m := range part.Manifests {
+	for _, m := range p.Manifests {
 		id, err := snapshot.Identify(m.Raw)
 		if err != nil {
 			return nil, err

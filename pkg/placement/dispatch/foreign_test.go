@@ -60,7 +60,7 @@ func TestBelongsTo_LimitsNamespacedPlacement(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			err := belongsTo(tc.namespace, &snapshot.Group{Parts: []snapshot.Part{tc.part}}, scopes)
+			err := belongsTo(tc.namespace, []part{{Part: tc.part}}, scopes)
 			if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("got %v, want %q", err, tc.want)
 			}

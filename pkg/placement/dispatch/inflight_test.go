@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -16,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
@@ -69,23 +67,5 @@ func TestWriteStatus_OnceIfMemberReportsInTime(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestHold_AddsAgentFinalizerForJoinedMember(t *testing.T) {
-	for status, want := range map[metav1.ConditionStatus][]string{
-		metav1.ConditionTrue:    {placementv1beta1.WorkCleanupFinalizer},
-		metav1.ConditionUnknown: nil,
-		metav1.ConditionFalse:   nil,
-		"":                      nil,
-	} {
-		member, w := &clusterv1beta1.MemberCluster{}, work("p-work")
-		if status != "" {
-			member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: status}}
-		}
-		hold([]*placementv1beta1.Work{w}, member)
-		if diff := cmp.Diff(want, w.Finalizers); diff != "" {
-			t.Errorf("Joined %q: finalizers (-want +got):\n%s", status, diff)
-		}
 	}
 }

@@ -25,8 +25,8 @@ type synced struct {
 	misfit string
 	// problem is the reason why the Works are not up to date, or "".
 	problem string
-	// silent says that the member has no heartbeat, or "".
-	silent string
+	// noHeartbeat says since when the member has had no heartbeat, or "".
+	noHeartbeat string
 	// external says that only update runs start the rollout of the placement.
 	external bool
 }
@@ -37,7 +37,7 @@ type synced struct {
 // no update run has included it yet.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
-	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, silent: s.silent}
+	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, noHeartbeat: s.noHeartbeat}
 	c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionRolloutStarted)
 	if b.GetSpec().State == placementv1beta1.BindingBound && !s.external && (c == nil || c.ObservedGeneration != d.generation) {
 		d.set(placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, placementv1beta1.MessageRolloutStarted)
@@ -69,20 +69,20 @@ func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.
 }
 
 type dispatched struct {
-	generation int64
-	status     *placementv1beta1.ResourceBindingStatus
-	works      []*placementv1beta1.Work
-	silent     string
+	generation  int64
+	status      *placementv1beta1.ResourceBindingStatus
+	works       []*placementv1beta1.Work
+	noHeartbeat string
 }
 
 // awaited returns a sentence about a Work that waits for its member, with the reason if the member has
 // no heartbeat.
 func (d *dispatched) awaited(format, work string) string {
 	sentence := fmt.Sprintf(format, work)
-	if d.silent == "" {
+	if d.noHeartbeat == "" {
 		return sentence
 	}
-	return sentence + ", and " + d.silent
+	return sentence + ", and " + d.noHeartbeat
 }
 
 // set writes a condition. Its transition time is when it became true for this generation. A rollout

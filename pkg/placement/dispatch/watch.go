@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,6 +20,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -73,7 +75,7 @@ func (r *Reconciler) bindingsTo(wanted func(placementv1beta1.BindingObject) bool
 	})
 }
 
-func every(placementv1beta1.BindingObject) bool { return true }
+func all(placementv1beta1.BindingObject) bool { return true }
 
 func (r *Reconciler) bindingsAt(ctx context.Context, member string, wanted func(placementv1beta1.BindingObject) bool) []reconcile.Request {
 	at := client.MatchingFields{bindingsByMember: member}
@@ -91,19 +93,35 @@ func workChanges() predicate.Predicate {
 	})
 }
 
-// comeOrGone passes that a member was created, also after another of the same name, or is being
+// memberReplaced passes that a member was created, also after another of the same name, or is being
 // deleted, or is deleted.
-func comeOrGone() predicate.Predicate {
+func memberReplaced() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool {
 		return (before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil) || before.GetUID() != after.GetUID()
 	})
 }
 
-// fallsSilent passes that a member loses or resumes its heartbeat.
-func fallsSilent() predicate.Predicate {
-	said := func(object client.Object) string {
-		member, _ := object.(*clusterv1beta1.MemberCluster)
-		return silence(member)
-	}
-	return enqueue.OnUpdate(func(before, after client.Object) bool { return said(before) != said(after) })
+// heartbeatChanges passes that a member loses or resumes its heartbeat.
+func heartbeatChanges() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return noHeartbeat(before) != noHeartbeat(after)
+	})
+}
+
+// reportBackChanges passes changes of a placement's reportBackStrategy.
+func reportBackChanges() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after placementv1beta1.PlacementObject) bool {
+		return !equality.Semantic.DeepEqual(before.GetSpec().Strategy.ReportBackStrategy, after.GetSpec().Strategy.ReportBackStrategy)
+	})
+}
+
+func (r *Reconciler) bindingsFor() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, placement client.Object) []reconcile.Request {
+		bindings, err := objects.Bindings(ctx, r.Client, client.ObjectKeyFromObject(placement))
+		if err != nil {
+			// The list is from memory, so it fails only when the gateway stops.
+			ctrl.LoggerFrom(ctx).Error(err, "Could not list the bindings of a placement", "placement", placement.GetName())
+		}
+		return enqueue.Each(bindings)
+	})
 }

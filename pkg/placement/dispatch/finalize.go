@@ -14,18 +14,64 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
+
+// finalize deletes the binding's Works and removes the finalizer once they are deleted. The deletion of
+// the last Work triggers the binding again.
+func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObject) error {
+	if !controllerutil.ContainsFinalizer(b, placementv1beta1.WorkCleanupFinalizer) {
+		return nil
+	}
+	member, err := r.member(ctx, b.GetSpec().TargetCluster)
+	if err != nil {
+		return err
+	}
+	stays := member != nil
+	if stays && placementv1beta1.Paused(member) {
+		return nil // The resources on the member stay. Resuming triggers the binding again.
+	}
+	works, err := r.liveWorksOf(ctx, b)
+	if err != nil {
+		return err
+	}
+	if err := r.annotateCause(ctx, b, works, stays); err != nil {
+		return err
+	}
+	if !stays || len(works) == 0 {
+		return r.removeFinalizer(ctx, b)
+	}
+	for _, work := range works {
+		if work.DeletionTimestamp != nil {
+			continue
+		}
+		if err := r.Client.Delete(ctx, whole(work), client.Preconditions{UID: &work.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting work %q of member %q: %w", work.Name, b.GetSpec().TargetCluster, err)
+		}
+	}
+	return nil
+}
+
+// whole returns a Work with the name of a metadata object, for writes.
+func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
+	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
+}
+
+func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
+	return reconcileutil.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
+}
 
 // A member's agent cannot see why a Work is deleted, and its action depends on that: a change of a
 // placement is no request to remove data. So a Work is annotated before its deletion.
 
-// tellWhy annotates the Works of a binding that is being deleted. A leaving member keeps its placed
+// annotateCause annotates the Works of a binding that is being deleted. A leaving member keeps its placed
 // resources. Its Works are deleted with its namespace, or by the hub's garbage collector after their
 // binding, so its agent has to know the cause before.
-func (r *Reconciler) tellWhy(ctx context.Context, b placementv1beta1.BindingObject, works []*metav1.PartialObjectMetadata, stays bool) error {
+func (r *Reconciler) annotateCause(ctx context.Context, b placementv1beta1.BindingObject, works []*metav1.PartialObjectMetadata, stays bool) error {
 	if len(works) == 0 {
 		return nil
 	}
@@ -59,11 +105,11 @@ func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
 	if placement == nil {
 		return map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementDeleted}
 	}
-	says := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementChanged}
+	want := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementChanged}
 	if strategy := placement.GetSpec().Strategy.DeleteStrategy; strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePlaced {
-		says[placementv1beta1.DeletePolicyAnnotation] = placementv1beta1.DeletePolicyDelete
+		want[placementv1beta1.DeletePolicyAnnotation] = placementv1beta1.DeletePolicyDelete
 	}
-	return says
+	return want
 }
 
 // livePlacement reads a placement from the API server; nil if it or its namespace is deleted. The cache
@@ -92,9 +138,9 @@ func (r *Reconciler) livePlacement(ctx context.Context, key types.NamespacedName
 
 // annotate tells the agent what to do with a Work's objects before the Work is deleted. Existing
 // annotations stay, unless a user has deleted the placement since.
-func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObjectMetadata, says map[string]string) error {
+func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObjectMetadata, want map[string]string) error {
 	for _, work := range works {
-		missing := missingIn(work.Annotations, says)
+		missing := missingIn(work.Annotations, want)
 		if len(missing) == 0 {
 			continue
 		}
@@ -109,9 +155,9 @@ func (r *Reconciler) annotate(ctx context.Context, works []*metav1.PartialObject
 	return nil
 }
 
-func missingIn(has, says map[string]string) map[string]string {
+func missingIn(has, want map[string]string) map[string]string {
 	missing := map[string]string{}
-	for key, value := range says {
+	for key, value := range want {
 		known := has[key]
 		switch {
 		case known == value:

@@ -15,7 +15,6 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // The member deleted a resource that moved into a Work whose name was still terminating, because the
@@ -48,12 +47,12 @@ func TestMayWrite_RejectsWhileDesiredWorkTerminates(t *testing.T) {
 			for _, w := range tc.live {
 				hub.WithObjects(client.Object(w))
 			}
-			group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}"), Hash: "new"}, {Manifests: manifests("[]"), Hash: "new"}}}
-			desired, err := desiredWorks(binding(), group, nil)
+			changes, err := compare(tc.have, built(t, binding(), plain("{}"), plain("[]")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = (&Reconciler{Live: hub.Build()}).mayWrite(t.Context(), binding(), tc.have, desired, group)
+			in := input{binding: binding(), works: tc.have}
+			err = (&Reconciler{Live: hub.Build()}).mayWrite(t.Context(), in, changes, true)
 			if refused := refusal.Of(err) != nil; refused != tc.refused {
 				t.Errorf("refused = %t, %v", refused, err)
 			}

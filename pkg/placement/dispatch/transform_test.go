@@ -39,62 +39,61 @@ func (rendersTo) Source() source.Source { return nil }
 const chartConfigMap = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"addons","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}},
 "binaryData":{"chart.tgz":"YQ=="},"data":{"values.yaml":"a: ${MEMBER-CLUSTER-NAME}"}}`
 
-func chartGroup(texts ...string) *snapshot.Group {
+func chartParts(texts ...string) []snapshot.Part {
 	e := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ConfigMapEnvelopeType, Namespace: "addons", Name: "cni"}
-	return &snapshot.Group{Index: "3", Parts: []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Chart: true, Manifests: manifests(texts...)}}}
+	return []snapshot.Part{{Manifests: manifests("{}")}, {Envelope: e, Chart: true, Manifests: manifests(texts...)}}
 }
 
 func memberNamed(name string) *clusterv1beta1.MemberCluster {
 	return &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// renderedWorks renders a group and returns its desired Works and the number of renderings.
-func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*placementv1beta1.Work) ([]*placementv1beta1.Work, renderings, int) {
+// renderedWorks renders a chart and returns the desired Works and the number of renderings.
+func renderedWorks(t *testing.T, charts rendersTo, member string, have ...*placementv1beta1.Work) ([]desiredWork, int) {
 	t.Helper()
 	charts.renders = new(int)
-	r := &Reconciler{Charts: charts}
-	group, of, err := r.rendered(binding(), memberNamed(member), chartGroup(chartConfigMap), have)
+	in := input{binding: binding(), member: memberNamed(member), works: have}
+	parts, err := transform{input: in, charts: charts}.apply(chartParts(chartConfigMap))
 	if err != nil {
 		t.Fatal(err)
 	}
-	works, err := desiredWorks(binding(), group, nil)
+	works, err := build(in, "3", parts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of.annotate(works)
-	return works, of, *charts.renders
+	return works, *charts.renders
 }
 
-func TestRendered_RendersOnceWhileNothingChanges(t *testing.T) {
+func TestTransform_RendersOnceWhileNothingChanges(t *testing.T) {
 	charts := rendersTo{manifests: manifests(`{"kind":"ConfigMap"}`)}
-	works, _, renders := renderedWorks(t, charts, "m")
+	works, renders := renderedWorks(t, charts, "m")
 	if diff := cmp.Diff(charts.manifests, works[1].Spec.Workload.Manifests); diff != "" || renders != 1 {
 		t.Errorf("rendered %d times, manifests (-want +got):\n%s", renders, diff)
 	}
 	if works[0].Annotations[placementv1beta1.RenderedFromAnnotation] != "" || works[1].Annotations[placementv1beta1.RenderedFromAnnotation] == "" {
 		t.Errorf("annotations: %v, %v", works[0].Annotations, works[1].Annotations)
 	}
-	have := works[1]
-	again, of, renders := renderedWorks(t, charts, "m", have)
-	if renders != 0 || !of.kept(have.Name) || of.kept(again[0].Name) || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
-		t.Errorf("rendered %d times for an up-to-date Work: %v", renders, of)
+	have := works[1].Work
+	again, renders := renderedWorks(t, charts, "m", have)
+	if renders != 0 || !again[1].keepManifests || again[0].keepManifests || again[1].Annotations[placementv1beta1.RenderedFromAnnotation] != have.Annotations[placementv1beta1.RenderedFromAnnotation] {
+		t.Errorf("rendered %d times for an up-to-date Work: %+v", renders, again)
 	}
-	if _, of, renders = renderedWorks(t, charts, "other", have); renders != 1 || of.kept(have.Name) {
+	if again, renders = renderedWorks(t, charts, "other", have); renders != 1 || again[1].keepManifests {
 		t.Errorf("rendered %d times for another member", renders)
 	}
 	changed := have.DeepCopy()
 	changed.Spec.Workload.Manifests = manifests(`{"kind":"Secret"}`)
-	if _, of, renders = renderedWorks(t, charts, "m", changed); renders != 1 || of.kept(have.Name) {
+	if again, renders = renderedWorks(t, charts, "m", changed); renders != 1 || again[1].keepManifests {
 		t.Errorf("rendered %d times for an edited Work", renders)
 	}
 	going := have.DeepCopy()
 	going.DeletionTimestamp = &metav1.Time{}
-	if _, _, renders = renderedWorks(t, charts, "m", going); renders != 1 {
+	if _, renders = renderedWorks(t, charts, "m", going); renders != 1 {
 		t.Errorf("rendered %d times for a terminating Work", renders)
 	}
 }
 
-func TestRendered_ErrorsNameTheChart(t *testing.T) {
+func TestTransform_ErrorsNameTheChart(t *testing.T) {
 	cases := map[string]struct {
 		configMap string
 		err       error
@@ -118,8 +117,8 @@ func TestRendered_ErrorsNameTheChart(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{Charts: rendersTo{err: tc.err, renders: new(int)}}
-			_, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(tc.configMap), nil)
+			in := input{binding: binding(), member: memberNamed("m")}
+			_, err := transform{input: in, charts: rendersTo{err: tc.err, renders: new(int)}}.apply(chartParts(tc.configMap))
 			if tc.is != nil && !errors.Is(err, tc.is) || (refusal.Of(err) != nil) != tc.refused || err.Error() != tc.want {
 				t.Errorf("error = %q, refused %t, want %q", err, refusal.Of(err) != nil, tc.want)
 			}
@@ -127,11 +126,11 @@ func TestRendered_ErrorsNameTheChart(t *testing.T) {
 	}
 }
 
-func TestOverridden_DeletedChartLeavesEmptyWork(t *testing.T) {
-	r := &Reconciler{Charts: rendersTo{renders: new(int)}}
-	group, _, err := r.rendered(binding(), memberNamed("m"), chartGroup(), nil)
-	if err != nil || len(group.Parts[1].Manifests) > 0 {
-		t.Errorf("parts = %v, error = %v", group.Parts, err)
+func TestTransform_DeletedChartLeavesEmptyWork(t *testing.T) {
+	in := input{binding: binding(), member: memberNamed("m")}
+	parts, err := transform{input: in, charts: rendersTo{renders: new(int)}}.apply(chartParts())
+	if err != nil || len(parts) != 2 || len(parts[1].Manifests) > 0 {
+		t.Errorf("parts = %v, error = %v", parts, err)
 	}
 }
 
@@ -146,7 +145,7 @@ func (s storedOverride) Get(_ context.Context, _ client.ObjectKey, into client.O
 	return nil
 }
 
-func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
+func TestTransform_ChangesChartValuesButNotTheChart(t *testing.T) {
 	for path, allowed := range map[string]bool{
 		"/data/values.yaml": true, "/metadata/labels": true,
 		"/binaryData/chart.tgz": false, "/data/namespace": false, "/metadata/annotations/fleetgate.io~1helm-chart": false,
@@ -164,8 +163,12 @@ func TestOverridden_ChangesChartValuesButNotTheChart(t *testing.T) {
 		}}}
 		b := binding()
 		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
-		group := &snapshot.Group{Parts: chartGroup(chartConfigMap).Parts[1:]}
-		_, err := (&Reconciler{Client: storedOverride{of: of}}).overridden(t.Context(), b, nil, memberNamed("m"), group, nil)
+		set, err := (&Reconciler{Client: storedOverride{of: of}}).overrides(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := transform{input: input{binding: b, member: memberNamed("m")}, overrides: set}
+		err = one.override(&part{Part: chartParts(chartConfigMap)[1]})
 		if allowed != (err == nil) || !allowed && refusal.ReasonOf(err) != placementv1beta1.ReasonOverriddenFailed {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -190,7 +193,7 @@ func TestOverridden_RefusesOverrideOfAnotherPlacement(t *testing.T) {
 	} {
 		b := binding()
 		b.Spec.ResourceOverrideSnapshots = []placementv1beta1.NamespacedName{{Namespace: "addons", Name: "o-0"}}
-		_, err := (&Reconciler{Client: storedOverride{of: ofPlacement(tc.of)}}).overridden(t.Context(), b, nil, memberNamed("m"), &snapshot.Group{}, nil)
+		_, err := (&Reconciler{Client: storedOverride{of: ofPlacement(tc.of)}}).overrides(t.Context(), b)
 		if (refusal.ReasonOf(err) == placementv1beta1.ReasonOverriddenFailed) != tc.refused || (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want a refusal: %t", name, err, tc.refused)
 		}

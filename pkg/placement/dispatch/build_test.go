@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
@@ -28,16 +30,13 @@ func numbered(count, bytes int) []placementv1beta1.Manifest {
 func TestSplit_DividesPartsWhoseStatusWouldNotFit(t *testing.T) {
 	envelope := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "ns", Name: "e"}
 	many := numbered(4000, 150)
-	group := &snapshot.Group{Index: "3", Parts: []snapshot.Part{
-		{Manifests: many, Hash: "old"}, {Manifests: numbered(3000, 100), Envelope: envelope}, {Manifests: manifests("{}"), Hash: "small"}, {}}}
-	cut, err := split(group)
+	parts, err := split([]part{
+		{Part: snapshot.Part{Manifests: many, Hash: "old"}}, {Part: snapshot.Part{Manifests: numbered(3000, 100), Envelope: envelope}},
+		{Part: snapshot.Part{Manifests: manifests("{}"), Hash: "small"}}, {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	works, err := desiredWorks(binding(), cut, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	works := built(t, binding(), parts...)
 	var names []string
 	var joined []placementv1beta1.Manifest
 	for i, w := range works {
@@ -49,10 +48,10 @@ func TestSplit_DividesPartsWhoseStatusWouldNotFit(t *testing.T) {
 		if size > workBytes {
 			t.Errorf("work %s has %d bytes", w.Name, size)
 		}
-		if hash, err := snapshot.Hash(w.Spec.Workload.Manifests); cut.Parts[i].Hash != hash && cut.Parts[i].Hash != "small" && len(w.Spec.Workload.Manifests) > 0 || err != nil {
-			t.Errorf("work %s has hash %q, want %q, %v", w.Name, cut.Parts[i].Hash, hash, err)
+		if hash, err := snapshot.Hash(w.Spec.Workload.Manifests); parts[i].Hash != hash && parts[i].Hash != "small" && len(w.Spec.Workload.Manifests) > 0 || err != nil {
+			t.Errorf("work %s has hash %q, want %q, %v", w.Name, parts[i].Hash, hash, err)
 		}
-		if cut.Parts[i].Envelope == nil && len(w.Spec.Workload.Manifests) > 1 {
+		if parts[i].Envelope == nil && len(w.Spec.Workload.Manifests) > 1 {
 			joined = append(joined, w.Spec.Workload.Manifests...)
 		}
 	}
@@ -72,20 +71,20 @@ func TestSplit_KeepsPartsThatFit(t *testing.T) {
 		"one object over the limit":          numbered(1, workBytes),
 		"none":                               nil,
 	} {
-		group := &snapshot.Group{Parts: []snapshot.Part{{Manifests: manifests}}}
-		if cut, err := split(group); err != nil || cut != group {
-			t.Errorf("%s: cut into %d, %v", name, len(cut.Parts), err)
+		parts, err := split([]part{{Part: snapshot.Part{Manifests: manifests, Hash: "old"}}})
+		if err != nil || len(parts) != 1 || parts[0].Hash != "old" {
+			t.Errorf("%s: cut into %d, %v", name, len(parts), err)
 		}
 	}
 }
 
-func TestDesiredWorks_EnvelopeNamesOfEveryLengthFit(t *testing.T) {
+func TestBuild_EnvelopeNamesOfEveryLengthFit(t *testing.T) {
 	for length := 1; length <= validation.DNS1123SubdomainMaxLength; length++ {
 		envelope := &placementv1beta1.EnvelopeIdentifier{Type: placementv1beta1.ResourceEnvelopeType, Namespace: "ns", Name: strings.Repeat("e", length)}
-		works, err := desiredWorks(binding(), &snapshot.Group{Parts: []snapshot.Part{{Envelope: envelope}, {Envelope: envelope, Piece: 1}}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := part{Part: snapshot.Part{Envelope: envelope}}
+		second := first
+		second.piece = 1
+		works := built(t, binding(), first, second)
 		for _, w := range works {
 			if wrong := validation.IsDNS1123Subdomain(w.Name); len(wrong) > 0 {
 				t.Errorf("a name of %d characters: %q: %v", length, w.Name, wrong)
@@ -95,9 +94,30 @@ func TestDesiredWorks_EnvelopeNamesOfEveryLengthFit(t *testing.T) {
 					t.Errorf("a name of %d characters: label %s: %v", length, key, wrong)
 				}
 			}
-			if diff := cmp.Diff(envelope, envelopeOf(w)); diff != "" {
+			if diff := cmp.Diff(envelope, envelopeOf(w.Work)); diff != "" {
 				t.Errorf("envelope (-want +got):\n%s", diff)
 			}
+		}
+	}
+}
+
+func TestBuild_AddsAgentFinalizerForJoinedMember(t *testing.T) {
+	for status, want := range map[metav1.ConditionStatus][]string{
+		metav1.ConditionTrue:    {placementv1beta1.WorkCleanupFinalizer},
+		metav1.ConditionUnknown: nil,
+		metav1.ConditionFalse:   nil,
+		"":                      nil,
+	} {
+		member := memberNamed("m")
+		if status != "" {
+			member.Status.Conditions = []metav1.Condition{{Type: clusterv1beta1.ConditionJoined, Status: status}}
+		}
+		works, err := build(input{binding: binding(), member: member}, "3", []part{plain("{}")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, works[0].Finalizers); diff != "" {
+			t.Errorf("Joined %q: finalizers (-want +got):\n%s", status, diff)
 		}
 	}
 }
