@@ -5,7 +5,6 @@ package apiserver_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -19,6 +18,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
+// probed is the Liveness of members whose agents are probed by a function.
+type probed struct {
+	connected
+	responds func(ctx context.Context, member string) bool
+}
+
+func (p probed) Responds(ctx context.Context, member string) bool { return p.responds(ctx, member) }
+
 // The first request after an agent had stopped waited, with kubectl, until its tunnel was found
 // dead after 19 to 33 s.
 func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
@@ -30,11 +37,9 @@ func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	silent := errors.New("it is silent")
-	var asked atomic.Int64
+	var probes atomic.Int64
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
-		c.Silent = silent
-		c.Responds = func(_ context.Context, name string) bool { asked.Add(1); return name != "m1" }
+		c.Liveness = probed{responds: func(_ context.Context, name string) bool { probes.Add(1); return name != "m1" }}
 	})
 	const sentence = `member "m1" does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked`
 	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
@@ -45,26 +50,25 @@ func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
 	res = g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil)
 	wantCode(t, res, http.StatusServiceUnavailable)
 	if got := statusOf(t, res); got.Message != sentence || res.Header.Get("Retry-After") != "" {
-		t.Errorf("got %q, to be asked again after %q", got.Message, res.Header.Get("Retry-After"))
+		t.Errorf("got %q, to be retried after %q", got.Message, res.Header.Get("Retry-After"))
 	}
-	if asked.Load() != 2 {
-		t.Errorf("the agent was asked for a sign of life %d times, want once for each request", asked.Load())
+	if probes.Load() != 2 {
+		t.Errorf("the agent was probed %d times, want once for each request", probes.Load())
 	}
 	close(released)
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil), http.StatusOK)
 }
 
 func TestProbe_WaitsForSlowReplyWhileAgentResponds(t *testing.T) {
-	var asked sync.WaitGroup
-	asked.Add(1)
+	var probing sync.WaitGroup
+	probing.Add(1)
 	m := newMember(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked.Wait() // It takes longer than the interval of probes.
+		probing.Wait() // It takes longer than the interval of probes.
 		echo(w, r)
 	}))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
-		c.Silent = errors.New("it is silent")
 		var once sync.Once
-		c.Responds = func(context.Context, string) bool { once.Do(asked.Done); return true }
+		c.Liveness = probed{responds: func(context.Context, string) bool { once.Do(probing.Done); return true }}
 	})
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil), http.StatusOK)
 }
@@ -78,8 +82,7 @@ func TestProbe_DoesNotAbortReplyThatHasBegun(t *testing.T) {
 		_, _ = io.WriteString(w, "and ended")
 	}))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
-		c.Silent = errors.New("it is silent")
-		c.Responds = func(context.Context, string) bool { return false }
+		c.Liveness = probed{responds: func(context.Context, string) bool { return false }}
 	})
 	time.AfterFunc(time.Second, func() { close(more) })
 	res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces/a/pods/b/log", "jane", nil)
@@ -94,11 +97,10 @@ type deadConn struct{ net.Conn }
 
 func (deadConn) Responds(context.Context) bool { return false }
 
-func TestProbe_AsksTunnelOfTheConnection(t *testing.T) {
+func TestProbe_ProbesTunnelOfTheConnection(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
-		c.Silent = errors.New("it is silent")
-		c.Responds = func(context.Context, string) bool { return true }
+		c.Liveness = probed{responds: func(context.Context, string) bool { return true }}
 		dialer := c.Dialer
 		c.Dialer = clustergateway.DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
 			conn, err := dialer.DialMember(ctx, member, target)

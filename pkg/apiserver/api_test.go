@@ -232,7 +232,7 @@ func TestComplete_NamesAllMissingFields(t *testing.T) {
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, part := range []string{"hub", "certificate", "inventory", "credentials", "dialer"} {
+	for _, part := range []string{"hub", "certificate", "inventory", "credentials", "dialer", "liveness"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not named in: %v", part, err)
 		}
@@ -300,6 +300,6 @@ func TestClusterGateways_WatchOfOldClientDoesNotPanic(t *testing.T) {
 	wantCode(t, res, http.StatusOK)
 	told := text(t, res)
 	if strings.Count(told, `"ADDED"`) != 3 || strings.Contains(told, "BOOKMARK") {
-		t.Errorf("told:\n%s", told)
+		t.Errorf("log:\n%s", told)
 	}
 }

@@ -29,14 +29,14 @@ func TestProxy_NoRetryAfterRestartForLongDisconnectedMember(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				c.Expected = begun.Expected
+				c.Liveness = begun
 			})
 			m.disconnect()
 			g.inform.handler.OnUpdate(nil, withJoined(memberCluster("m1", 20), tc.joined))
 			res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil)
 			wantCode(t, res, http.StatusServiceUnavailable)
 			if got := res.Header.Get("Retry-After"); got != tc.retryAfter {
-				t.Errorf("It is to be asked again after %q, want %q.", got, tc.retryAfter)
+				t.Errorf("Retry-After is %q, want %q", got, tc.retryAfter)
 			}
 		})
 	}

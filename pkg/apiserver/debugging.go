@@ -15,7 +15,7 @@ import (
 )
 
 // DebugServer serves Config.Debug and the probes to callers whom the hub authenticates. A gateway
-// that is not the way into members has only this server.
+// that does not serve the proxy has only this server.
 type DebugServer struct {
 	generic *genericserver.GenericAPIServer
 }
@@ -25,7 +25,7 @@ type DebugServer struct {
 // required.
 func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	if c.Debug == nil || c.Certificate == nil {
-		return nil, errors.New("a server for debugging needs what answers, and a serving certificate")
+		return nil, errors.New("a server for debugging needs a handler and a serving certificate")
 	}
 	c.complete()
 	completed := CompletedConfig{config: &c}
@@ -45,7 +45,7 @@ func (c Config) NewDebugServer(ctx context.Context) (*DebugServer, error) {
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {
 		return genericserver.DefaultBuildHandlerChain(own.intercept(routed), config)
 	}
-	holdBack(generic, codecs, known)
+	refuseUnready(generic, codecs, known)
 	listener, err := completed.listen(ctx)
 	if err != nil {
 		return nil, err

@@ -50,11 +50,11 @@ func newDelegation(hub *rest.Config) (*delegation, error) {
 	for _, client := range []*kubernetes.Interface{&d.tokens, &d.calls, &d.bulk} {
 		config := rest.CopyConfig(hub)
 		config.QPS, config.Burst, config.RateLimiter = 200, 400, nil
-		made, err := kubernetes.NewForConfig(config)
+		clientset, err := kubernetes.NewForConfig(config)
 		if err != nil {
 			return nil, fmt.Errorf("connecting to the hub: %w", err)
 		}
-		*client = made
+		*client = clientset
 	}
 	return d, nil
 }
@@ -97,19 +97,14 @@ func anonymousProbes() *apiserver.AnonymousAuthConfig {
 	return anonymous
 }
 
-// authorizer asks the hub about requests that wait for the decision.
-func (d *delegation) authorizer() (authorizer.Authorizer, error) {
-	return authorizerOf(d.calls, func(hub authorizer.Authorizer) authorizer.Authorizer {
-		return &bounded{Authorizer: hub}
-	})
-}
-
-// bulkAuthorizer asks the hub about requests in flight, and about members one by one. At most
-// maxBulk reviews are in flight.
-func (d *delegation) bulkAuthorizer() (authorizer.Authorizer, error) {
-	return authorizerOf(d.bulk, func(hub authorizer.Authorizer) authorizer.Authorizer {
-		return &bounded{Authorizer: hub, slots: make(chan struct{}, maxBulk)}
-	})
+// authorizers returns that of requests that wait for the decision, and that of requests in flight and
+// of members one by one, which has at most maxBulk reviews in flight.
+func (d *delegation) authorizers() (calls, bulk authorizer.Authorizer, err error) {
+	if calls, err = authorizerOf(d.calls, nil); err != nil {
+		return nil, nil, err
+	}
+	bulk, err = authorizerOf(d.bulk, make(chan struct{}, maxBulk))
+	return calls, bulk, err
 }
 
 // bounded limits the time of a review and, with slots, how many are in flight.
@@ -135,7 +130,7 @@ func (b *bounded) Authorize(ctx context.Context, a authorizer.Attributes) (autho
 
 // authorizerOf asks the hub about every path except the probes. It allows system:masters without a
 // review, as the hub does.
-func authorizerOf(hub kubernetes.Interface, limit func(authorizer.Authorizer) authorizer.Authorizer) (authorizer.Authorizer, error) {
+func authorizerOf(hub kubernetes.Interface, slots chan struct{}) (authorizer.Authorizer, error) {
 	probes, err := path.NewAuthorizer(probePaths)
 	if err != nil {
 		return nil, fmt.Errorf("allowing the probes: %w", err)
@@ -152,7 +147,7 @@ func authorizerOf(hub kubernetes.Interface, limit func(authorizer.Authorizer) au
 	all, err := union.New(
 		union.NamedAuthorizer{AuthorizerName: "system-masters", Authorizer: authorizerfactory.NewPrivilegedGroups("system:masters")},
 		union.NamedAuthorizer{AuthorizerName: "probes", Authorizer: probes},
-		union.NamedAuthorizer{AuthorizerName: "hub", Authorizer: limit(reviews)},
+		union.NamedAuthorizer{AuthorizerName: "hub", Authorizer: &bounded{Authorizer: reviews, slots: slots}},
 	)
 	if err != nil {
 		return nil, fmt.Errorf("joining authorizers: %w", err)

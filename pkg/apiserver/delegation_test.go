@@ -61,11 +61,7 @@ func TestDelegation_AnswersCallersWhileBulkReviewsWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bulk, err := d.bulkAuthorizer()
-	if err != nil {
-		t.Fatal(err)
-	}
-	calls, err := d.authorizer()
+	calls, bulk, err := d.authorizers()
 	if err != nil {
 		t.Fatal(err)
 	}

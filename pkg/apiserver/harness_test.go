@@ -252,6 +252,17 @@ type gateway struct {
 	tunnel func(member string) http.Handler
 }
 
+// connected is the Liveness of members that always are.
+type connected struct{}
+
+func (connected) Reachable(string) bool { return true }
+
+func (connected) Responds(context.Context, string) bool { return true }
+
+func (connected) Expected(string) bool { return true }
+
+func (connected) LastSessionChange(string) time.Time { return time.Time{} }
+
 type option func(*apiserver.Config)
 
 func newGateway(t testing.TB, members map[string]*member, options ...option) *gateway {
@@ -284,10 +295,10 @@ func newGateway(t testing.TB, members map[string]*member, options ...option) *ga
 		Authorizer:    authorizer.AuthorizerFunc(g.authorize),
 		Address:       "127.0.0.1:0",
 		Certificate:   certificate,
-		Members:       inventory,
-		Credentials:   clustergateway.CredentialsFunc(g.credential),
-		Dialer:        clustergateway.DialerFunc(g.dial),
-		NotConnected:  errNotConnected,
+		Config: clustergateway.Config{
+			Members: inventory, Credentials: clustergateway.CredentialsFunc(g.credential),
+			Dialer: clustergateway.DialerFunc(g.dial), Liveness: connected{}, NotConnected: errNotConnected,
+		},
 		Tunnels: func(member string) http.Handler {
 			g.mu.Lock()
 			defer g.mu.Unlock()

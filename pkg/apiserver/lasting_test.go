@@ -329,11 +329,11 @@ func TestLongRunning_WatchesOfClusterWideReaderShareOneReview(t *testing.T) {
 	want := map[string]bool{"watch *": true, "watch pods": true, "watch configmaps": true, "watch secrets": true}
 	for deadline := time.Now().Add(20 * time.Second); !maps.Equal(of("jane"), want); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("of jane the member was asked %v, want %v", of("jane"), want)
+			t.Fatalf("the member reviewed %v for jane, want %v", of("jane"), want)
 		}
 	}
 	if got := of("argo"); !maps.Equal(got, map[string]bool{"watch *": true}) {
-		t.Errorf("of argo the member was asked %v", got)
+		t.Errorf("the member reviewed %v for argo", got)
 	}
 }
 
@@ -392,7 +392,7 @@ func TestGrants_LostGrantIsRequestedAgain(t *testing.T) {
 	f.granted.Store(false)
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 	if asked, served := f.asked.Load(), f.served.Load(); asked != 2 || served != 2 {
-		t.Errorf("the agent was asked %d times and the member served %d, want 2 of each", asked, served)
+		t.Errorf("the agent got %d requests and the member served %d, want 2 of each", asked, served)
 	}
 	f.granted.Store(false)
 	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}"))
@@ -415,7 +415,7 @@ func TestGrants_IgnoredGrantIsRequestedOnlyOnceAgain(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if asked := f.asked.Load(); asked != 2 {
-		t.Errorf("the agent was asked %d times, want 2", asked)
+		t.Errorf("the agent got %d requests, want 2", asked)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestProxy_ForwardsAsCaller(t *testing.T) {
 		}
 	}
 	if m.asked.Load() != 1 {
-		t.Errorf("the agent was asked %d times, want once", m.asked.Load())
+		t.Errorf("the agent got %d requests, want once", m.asked.Load())
 	}
 }
 
@@ -236,11 +236,19 @@ func TestProxy_DisconnectedMemberIsUnavailableAtOnce(t *testing.T) {
 	}
 }
 
+// reconnecting is the Liveness of members whose reconnection a test expects.
+type reconnecting struct {
+	connected
+	expected *atomic.Bool
+}
+
+func (r reconnecting) Expected(string) bool { return r.expected.Load() }
+
 func TestProxy_LongDisconnectedMemberHasNoRetryAndPlainText(t *testing.T) {
 	m := newMember(t, http.HandlerFunc(echo))
 	var expected atomic.Bool
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
-		c.Expected = func(name string) bool { return name == "m1" && expected.Load() }
+		c.Liveness = reconnecting{expected: &expected}
 	})
 	m.disconnect()
 	const sentence = `member "m1" is not connected: its agent has no tunnel to this hub`
@@ -256,22 +264,30 @@ func TestProxy_LongDisconnectedMemberHasNoRetryAndPlainText(t *testing.T) {
 		res := g.do(http.MethodGet, prefix+"m1/proxy/api/v1/namespaces", "jane", nil)
 		wantCode(t, res, http.StatusServiceUnavailable)
 		if got := statusOf(t, res); got.Message != sentence || (res.Header.Get("Retry-After") == "1") != again {
-			t.Errorf("expected back: %v, got %q, to be asked again after %q", again, got.Message, res.Header.Get("Retry-After"))
+			t.Errorf("expected to reconnect: %v, got %q, to be retried after %q", again, got.Message, res.Header.Get("Retry-After"))
 		}
 	}
 }
 
 // A stopping gateway relayed a connection for another one. The other one used it for further
 // requests until it was cut in the middle of one.
+// changing is the Liveness of members whose last session change is known.
+type changing struct {
+	connected
+	last *atomic.Pointer[time.Time]
+}
+
+func (c changing) LastSessionChange(string) time.Time {
+	if at := c.last.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
+}
+
 func TestProxy_ConnectionFromBeforeTunnelLossIsNotReused(t *testing.T) {
 	var lastSessionChange atomic.Pointer[time.Time]
 	g, m := oneMember(t, func(c *apiserver.Config) {
-		c.LastSessionChange = func(string) time.Time {
-			if at := lastSessionChange.Load(); at != nil {
-				return *at
-			}
-			return time.Time{}
-		}
+		c.Liveness = changing{last: &lastSessionChange}
 	})
 	ask := func() {
 		t.Helper()
@@ -312,7 +328,7 @@ func TestProxy_QuotesRefusalOfAgent(t *testing.T) {
 	}
 }
 
-func TestGrants_AskAgentOncePerCallerAndSession(t *testing.T) {
+func TestGrants_AreRequestedOncePerCallerAndSession(t *testing.T) {
 	g, m := oneMember(t)
 	var wg sync.WaitGroup
 	for range 20 {
@@ -320,18 +336,18 @@ func TestGrants_AskAgentOncePerCallerAndSession(t *testing.T) {
 	}
 	wg.Wait()
 	if got := m.asked.Load(); got != 1 {
-		t.Errorf("the agent was asked %d times, want once", got)
+		t.Errorf("the agent got %d requests, want once", got)
 	}
 	_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil, header("X-Remote-Group", "devs")))
 	if got := m.asked.Load(); got != 2 {
-		t.Errorf("the agent was asked %d times after a new group, want twice", got)
+		t.Errorf("the agent got %d requests after a new group, want twice", got)
 	}
 	m.disconnect()
 	m.connected.Store(true)
 	for m.asked.Load() < 3 {
 		// The stream's reader notices the broken stream a moment later.
 		if t.Context().Err() != nil {
-			t.Fatal("the agent was not asked again in a new session")
+			t.Fatal("the agent got no request in a new session")
 		}
 		_ = text(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil))
 	}

@@ -94,16 +94,8 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := clustergateway.New(clustergateway.Config{
-		Members: c.config.Members, Credentials: c.config.Credentials, Dialer: c.config.Dialer,
-		Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
-		NotConnected: c.config.NotConnected, Connected: c.config.Connected, Expected: c.config.Expected, LastSessionChange: c.config.LastSessionChange,
-		Responds: c.config.Responds, Silent: c.config.Silent,
-		MaxInFlight: c.config.MaxInFlightPerMember, MaxInFlightPerUser: c.config.MaxInFlightPerUser,
-		MaxLong: c.config.MaxLongPerMember, MaxLongPerUser: c.config.MaxLongPerUser, ReviewPeriod: c.config.ReviewPeriod, SlowReaders: c.config.SlowReaders,
-		AuthorizeMemberRequests: c.config.AuthorizeMemberRequests, MemberGroups: c.config.MemberGroups, Recorder: c.config.Recorder,
-		ServerName: c.config.MemberServerName, Metrics: c.config.Metrics, Spans: c.config.Spans,
-	})
+	hub := clustergateway.Authorizers{Requests: generic.Authorization.Authorizer, Reviews: bulk}
+	gateway, err := clustergateway.New(c.config.Config, hub, codecs)
 	if err != nil {
 		return nil, err
 	}
@@ -111,15 +103,15 @@ func (c CompletedConfig) build(ctx context.Context, scheme *runtime.Scheme, code
 	if c.config.Tunnels != nil {
 		agents = tunnels.New(tunnels.Config{
 			Members: c.config.Members, IsAgentOf: c.config.IsAgentOf, Upgrade: c.config.Tunnels,
-			Connected: c.config.Connected, Serializer: codecs,
+			Connected: c.config.Liveness.Reachable, Serializer: codecs,
 		})
 	}
 	views := fleetview.New(fleetview.Config{
-		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizer: generic.Authorization.Authorizer, Reviewer: bulk, Serializer: codecs,
+		Gateway: gateway, Inventory: c.config.Members, Views: c.config.Views, Authorizers: hub, Serializer: codecs,
 		ReviewPeriod: c.config.ReviewPeriod,
 	})
 	c.configure(generic, scheme, routes{gateway: gateway, agents: agents, views: views, debug: debug}, open)
-	holdBack(generic, codecs, known)
+	refuseUnready(generic, codecs, known)
 	if err := c.audit(generic); err != nil {
 		return nil, err
 	}
@@ -194,10 +186,7 @@ func (c CompletedConfig) delegate(ctx context.Context, generic *genericserver.Co
 	if known, err = hub.authentication(ctx, generic); err != nil {
 		return nil, nil, err
 	}
-	if generic.Authorization.Authorizer, err = hub.authorizer(); err != nil {
-		return nil, nil, err
-	}
-	bulk, err = hub.bulkAuthorizer()
+	generic.Authorization.Authorizer, bulk, err = hub.authorizers()
 	return known, bulk, err
 }
 

@@ -30,11 +30,11 @@ func onceKnown(ctx context.Context, known func() error, serving func()) {
 	}
 }
 
-// holdBack keeps the server unready until callers can be authenticated, and answers everything
+// refuseUnready keeps the server unready until callers can be authenticated, and refuses everything
 // except probes with 503. A 401 would be final: kubectl and client-go do not retry it. The response
-// closes the connection, because a client that was not asked for its certificate in the handshake
-// never sends it.
-func holdBack(generic *genericserver.Config, codecs runtime.NegotiatedSerializer, known func() error) {
+// closes the connection, because a client sends its certificate only if the server requests it in
+// the handshake.
+func refuseUnready(generic *genericserver.Config, codecs runtime.NegotiatedSerializer, known func() error) {
 	generic.ReadyzChecks = append(generic.ReadyzChecks, healthz.NamedCheck("callers", func(*http.Request) error { return known() }))
 	build := generic.BuildHandlerChainFunc
 	generic.BuildHandlerChainFunc = func(routed http.Handler, config *genericserver.Config) http.Handler {

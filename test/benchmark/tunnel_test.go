@@ -116,11 +116,14 @@ func aggregateTunnels(b *testing.B, hub *env.Cluster, registry *tunnel.Registry)
 		b.Fatal(err)
 	}
 	completed, err := apiserver.Config{
-		Hub: hub.Config(), Address: "127.0.0.1:0", Certificate: serving, Members: members,
-		Credentials: clustergateway.CredentialsFunc(func(string) (clustergateway.Credential, error) {
-			return clustergateway.Credential{}, errors.New("the benchmark sends no requests to members")
-		}),
-		Dialer: registry, NotConnected: tunnel.ErrNotConnected, Connected: registry.Connected, Tunnels: registry.UpgradeHandler,
+		Hub: hub.Config(), Address: "127.0.0.1:0", Certificate: serving,
+		Config: clustergateway.Config{
+			Members: members, Dialer: registry, Liveness: registry, NotConnected: tunnel.ErrNotConnected,
+			Credentials: clustergateway.CredentialsFunc(func(string) (clustergateway.Credential, error) {
+				return clustergateway.Credential{}, errors.New("the benchmark sends no requests to members")
+			}),
+		},
+		Tunnels:   registry.UpgradeHandler,
 		IsAgentOf: func(context.Context, string, string) (bool, error) { return true, nil },
 	}.Complete()
 	if err != nil {

@@ -49,7 +49,8 @@ func (g *gateway) addDebugServer() error {
 	if debug == nil || !g.Features.Runs(options.ComponentProxy) {
 		return nil
 	}
-	config := apiserver.Config{Hub: g.REST, Address: g.Serving.Listen(g.Serving.SecurePort), Certificate: g.certificates, Debug: debug, Spans: g.spans}
+	config := apiserver.Config{Hub: g.REST, Address: g.Serving.Listen(g.Serving.SecurePort), Certificate: g.certificates, Debug: debug}
+	config.Spans = g.spans
 	return g.manager.Add(everywhere(func(ctx context.Context) error {
 		if err := g.certificates.WaitForFirst(ctx); err != nil {
 			return ignoreEnd(ctx, err)

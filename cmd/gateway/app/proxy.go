@@ -71,35 +71,34 @@ func (g *gateway) proxyConfig(tunnels *tunnels, members *clustergateway.Inventor
 		Address:     g.Serving.Listen(g.Serving.SecurePort),
 		Replicas:    func() int { return tunnels.port.info().Replicas },
 		Certificate: g.certificates,
-		Members:     members,
-		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
-			credential, err := credentials.Credential(member)
-			return clustergateway.Credential(credential), err
-		}),
-		Dialer:            proxyDialer{tunnels.registry},
-		NotConnected:      tunnel.ErrNotConnected,
-		Responds:          tunnels.registry.Responds,
-		Silent:            tunnel.ErrUnresponsive,
-		Expected:          tunnels.registry.Expected,
-		LastSessionChange: tunnels.registry.LastSessionChange,
-		Tunnels:           tunnels.upgradeHandler,
-		IsAgentOf:         tunnels.members.IsAgentOf,
-		Connected:         tunnels.registry.Reachable,
-		Metrics:           metrics.Registry,
-		Spans:             g.spans,
-		Debug:             g.debugPlacements(),
+		Config: clustergateway.Config{
+			Members: members,
+			Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
+				credential, err := credentials.Credential(member)
+				return clustergateway.Credential(credential), err
+			}),
+			Dialer:       proxyDialer{tunnels.registry},
+			Liveness:     tunnels.registry,
+			NotConnected: tunnel.ErrNotConnected,
+			Unresponsive: tunnel.ErrUnresponsive,
+			Metrics:      metrics.Registry,
+			Spans:        g.spans,
 
-		MemberDomain:            g.Serving.MemberDomain,
-		AuthorizeMemberRequests: g.Proxy.AuthorizeMemberRequests,
-		MemberGroups:            g.Proxy.MemberGroups,
-		AuditPolicyFile:         g.Proxy.AuditPolicyFile,
-		AuditLogPath:            g.Proxy.AuditLogPath,
-		MaxInFlightPerMember:    g.Proxy.MaxRequestsPerMember,
-		MaxInFlightPerUser:      g.Proxy.MaxRequestsPerUser,
-		MaxLongPerMember:        g.Proxy.MaxLongRequestsPerMember,
-		MaxLongPerUser:          g.Proxy.MaxLongRequestsPerUser,
-		DrainTime:               streamDrain,
-		OnServing:               onServing,
+			AuthorizeMemberRequests: g.Proxy.AuthorizeMemberRequests,
+			MemberGroups:            g.Proxy.MemberGroups,
+			MaxInFlightPerMember:    g.Proxy.MaxRequestsPerMember,
+			MaxInFlightPerUser:      g.Proxy.MaxRequestsPerUser,
+			MaxLongPerMember:        g.Proxy.MaxLongRequestsPerMember,
+			MaxLongPerUser:          g.Proxy.MaxLongRequestsPerUser,
+		},
+		Tunnels:         tunnels.upgradeHandler,
+		IsAgentOf:       tunnels.members.IsAgentOf,
+		Debug:           g.debugPlacements(),
+		MemberDomain:    g.Serving.MemberDomain,
+		AuditPolicyFile: g.Proxy.AuditPolicyFile,
+		AuditLogPath:    g.Proxy.AuditLogPath,
+		DrainTime:       streamDrain,
+		OnServing:       onServing,
 	}
 	if g.Proxy.AuditRequests {
 		config.Recorder = clustergateway.LogRecords

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// actionsPerMember limits the cached answers of a member.
+	// actionsPerMember limits the cached decisions of a member.
 	actionsPerMember = 4096
-	// maxReview limits how much of an answer is read. Answers have about 500 bytes.
+	// maxReview limits how much of a reply is read. Replies have about 500 bytes.
 	maxReview = 64 << 10
 
 	selfReviewPath = "/apis/" + authorizationv1.GroupName + "/v1/selfsubjectaccessreviews"
@@ -50,7 +50,7 @@ func actionOf(request *Request) action {
 }
 
 // onEverything is the same verb on all resources in all namespaces. A caller that may do that may
-// do it to each resource, so one answer covers all watches of a controller. ok is false if there is
+// do it to each resource, so one decision covers all watches of a controller. ok is false if there is
 // no such action.
 func (a action) onEverything() (all action, ok bool) {
 	if a.ResourceAttributes == nil {
@@ -83,9 +83,9 @@ func (a action) String() string {
 	return text
 }
 
-// actions asks the API server of one member, as a caller, whether the caller may do something
-// there. Kubernetes lets every authenticated user ask that about itself (ClusterRole
-// system:basic-user). Where an administrator removed that permission, there is no answer.
+// actions asks the API server of one member, as a caller, whether the caller is allowed an action
+// there. Kubernetes lets every authenticated user review itself (ClusterRole system:basic-user). Where
+// an administrator removed that permission, there is no decision.
 type actions struct {
 	serverName string
 	// send sends a request to the member with the gateway's token.
@@ -98,8 +98,8 @@ func newActions(serverName string, send func(*http.Request, bool) (*http.Respons
 	return &actions{serverName: serverName, send: send, results: newResultCache[bool](actionsPerMember)}
 }
 
-// allowed is true if the identity may do that on the member. An empty identity is the gateway's own
-// account. No answer is older than age. An error means that the member did not decide.
+// allowed is true if the member allows the identity the action. An empty identity is the gateway's
+// own account. No decision is older than age. An error means that the member did not decide.
 func (a *actions) allowed(ctx context.Context, as Impersonation, what action, age time.Duration) (bool, error) {
 	if all, ok := what.onEverything(); ok {
 		if allowed, err := a.within(ctx, as, all, age); err != nil || allowed {
@@ -112,29 +112,29 @@ func (a *actions) allowed(ctx context.Context, as Impersonation, what action, ag
 func (a *actions) within(ctx context.Context, as Impersonation, what action, age time.Duration) (bool, error) {
 	key, err := what.key()
 	if err != nil {
-		return false, fmt.Errorf("describing what is done: %w", err)
+		return false, fmt.Errorf("encoding the action: %w", err)
 	}
 	keep := func(bool) time.Duration { return age }
 	return a.results.within(ctx, as.key()+key, age, keep, func(ctx context.Context) (bool, error) {
-		allowed, err := a.ask(ctx, as, what)
+		allowed, err := a.review(ctx, as, what)
 		if err != nil {
-			return false, fmt.Errorf("asking the member's API server: %w", err)
+			return false, fmt.Errorf("reviewing access at the member's API server: %w", err)
 		}
 		return allowed, nil
 	})
 }
 
-func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool, error) {
+func (a *actions) review(ctx context.Context, as Impersonation, what action) (bool, error) {
 	body, err := json.Marshal(authorizationv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: authorizationv1.SchemeGroupVersion.String(), Kind: "SelfSubjectAccessReview"},
 		Spec:     authorizationv1.SelfSubjectAccessReviewSpec(what),
 	})
 	if err != nil {
-		return false, fmt.Errorf("encoding the question: %w", err)
+		return false, fmt.Errorf("encoding the review: %w", err)
 	}
 	out, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://"+a.serverName+selfReviewPath, bytes.NewReader(body))
 	if err != nil {
-		return false, fmt.Errorf("making the question: %w", err)
+		return false, fmt.Errorf("creating the request: %w", err)
 	}
 	out.Header.Set("Content-Type", "application/json")
 	out.Header.Set("Accept", "application/json")
@@ -148,19 +148,19 @@ func (a *actions) ask(ctx context.Context, as Impersonation, what action) (bool,
 	defer func() { _ = res.Body.Close() }()
 	content, err := io.ReadAll(io.LimitReader(res.Body, maxReview))
 	if err != nil {
-		return false, fmt.Errorf("reading the answer: %w", err)
+		return false, fmt.Errorf("reading the reply: %w", err)
 	}
 	if res.StatusCode != http.StatusCreated {
-		return false, fmt.Errorf("it answered %d", res.StatusCode)
+		return false, fmt.Errorf("it replied with %d", res.StatusCode)
 	}
-	var said authorizationv1.SelfSubjectAccessReview
-	if err := json.Unmarshal(content, &said); err != nil {
-		return false, fmt.Errorf("reading the answer: %w", err)
+	var reviewed authorizationv1.SelfSubjectAccessReview
+	if err := json.Unmarshal(content, &reviewed); err != nil {
+		return false, fmt.Errorf("reading the reply: %w", err)
 	}
 	// RBAC reports a missing role in the reason. An EvaluationError without a decision means that
 	// an authorizer could not be reached.
-	if said.Status.EvaluationError != "" && !said.Status.Allowed && !said.Status.Denied {
-		return false, fmt.Errorf("it could not decide: %s", untrusted.Excerpt(said.Status.EvaluationError, maxRefusal))
+	if reviewed.Status.EvaluationError != "" && !reviewed.Status.Allowed && !reviewed.Status.Denied {
+		return false, fmt.Errorf("it could not decide: %s", untrusted.Excerpt(reviewed.Status.EvaluationError, maxRefusal))
 	}
-	return said.Status.Allowed, nil
+	return reviewed.Status.Allowed, nil
 }

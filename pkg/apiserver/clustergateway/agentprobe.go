@@ -6,6 +6,7 @@ package clustergateway
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
@@ -14,7 +15,7 @@ import (
 )
 
 // patience is how long a request waits for the first byte of a reply until the member's agent is
-// probed. A live agent answers a probe at once, however long the reply takes.
+// probed. A live agent responds to a probe at once, however long the reply takes.
 const patience = 500 * time.Millisecond
 
 // probeInterval is the interval of probes while the reply has not begun.
@@ -23,25 +24,23 @@ const probeInterval = 5 * time.Second
 // agentProbe aborts requests whose member's agent does not respond. The tunnel itself needs half a
 // minute to notice that.
 type agentProbe struct {
-	member string
-	// responds is Config.Responds, silent Config.Silent.
-	responds func(ctx context.Context, member string) bool
-	silent   error
+	member   string
+	liveness Liveness
 }
 
-// roundTrip wraps a transport's RoundTrip. It fails with an error that Is Config.Silent if the
+// errUnresponsive is the error of a request that was aborted because the agent did not respond.
+var errUnresponsive = errors.New("the agent did not respond to a probe")
+
+// roundTrip wraps a transport's RoundTrip. It fails with an error that Is errUnresponsive if the
 // agent does not respond to a probe before the reply begins. A reply that has begun is not aborted.
-func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
-	if v.responds == nil {
-		return transport.RoundTrip(out)
-	}
+func (p agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
 	var decided atomic.Bool // Whichever comes first: the reply begins, or the request is aborted.
 	var used usedConn
 	ctx, giveUp := context.WithCancel(used.trace(out.Context()))
 	done := make(chan struct{})
 	defer close(done)
-	asking := time.AfterFunc(patience, func() {
-		for used.responds(ctx, v) {
+	probing := time.AfterFunc(patience, func() {
+		for used.responds(ctx, p) {
 			select {
 			case <-time.After(probeInterval):
 			case <-done:
@@ -52,13 +51,13 @@ func (v agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*
 			giveUp()
 		}
 	})
-	defer asking.Stop()
+	defer probing.Stop()
 	res, err := transport.RoundTrip(out.WithContext(ctx))
 	if !decided.CompareAndSwap(false, true) {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		return nil, fmt.Errorf("waiting for a reply: %w", v.silent)
+		return nil, fmt.Errorf("waiting for a reply: %w", errUnresponsive)
 	}
 	if err != nil {
 		giveUp()
@@ -91,9 +90,9 @@ func (u *usedConn) trace(ctx context.Context) context.Context {
 
 // responds probes the tunnel of the connection. That another tunnel of the member works does not help
 // this request. Before there is a connection, it probes the member.
-func (u *usedConn) responds(ctx context.Context, v agentProbe) bool {
-	if p := u.conn.Load(); p != nil {
-		return (*p).Responds(ctx)
+func (u *usedConn) responds(ctx context.Context, p agentProbe) bool {
+	if conn := u.conn.Load(); conn != nil {
+		return (*conn).Responds(ctx)
 	}
-	return v.responds(ctx, v.member)
+	return p.liveness.Responds(ctx, p.member)
 }

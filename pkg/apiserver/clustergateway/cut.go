@@ -16,7 +16,6 @@ type cutReply struct {
 	last byte
 }
 
-// Write keeps the last byte.
 func (w *cutReply) Write(b []byte) (int, error) {
 	n, err := w.ResponseWriter.Write(b)
 	if n > 0 {
@@ -38,7 +37,7 @@ func (w *cutReply) end(ctx context.Context, x *exchange) {
 	if v == nil {
 		return
 	}
-	//nolint:errorlint // It is panicked with as it is, by net/http.
+	//nolint:errorlint // net/http panics with exactly this value.
 	if v != http.ErrAbortHandler {
 		panic(v)
 	}

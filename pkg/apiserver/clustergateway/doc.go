@@ -12,7 +12,7 @@
 //     request wants to switch protocols, because a WebSocket exec is a GET, and
 //     deletecollection if a DELETE names no object.
 //   - With Config.AuthorizeMemberRequests the hub also authorizes the request on the
-//     member (inner.go). limits.go limits the requests in flight of one user and
+//     member (authorize.go). limits.go limits the requests in flight of one user and
 //     of one member, and audit.go records each request.
 //   - Parse reads the part of the path that the member gets exactly once. It
 //     refuses paths that two readers could understand differently. Authorization,

@@ -20,7 +20,7 @@ import (
 // A request for several members (package fleetview) becomes one request per member, which is
 // handled like one that the caller sends directly: same identity, grants, inner authorization,
 // member limits, records and reviews. There are two differences. Package fleetview has already
-// asked the hub about the caller's access to the member. And the request counts once for its user,
+// authorized the caller for the member on the hub. And the request counts once for its user,
 // for any number of members.
 
 type fannedKey struct{}
@@ -34,7 +34,7 @@ func fannedFrom(ctx context.Context) string {
 type narrowKey struct{}
 
 // WithNarrowWindow limits how much unread data of a reply the gateway buffers. When a thousand
-// members answer the same request, each could have megabytes to send before its reply is read.
+// members reply to the same request, each could have megabytes to send before its reply is read.
 func WithNarrowWindow(ctx context.Context) context.Context {
 	return context.WithValue(ctx, narrowKey{}, true)
 }
@@ -42,8 +42,8 @@ func WithNarrowWindow(ctx context.Context) context.Context {
 func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
 
 // ServeMember forwards the request r of a view to one of its members. Path, RawPath and query are
-// what the member gets. The caller of r must be authorized for the member (Way) and counted
-// (EnterUser).
+// what the member gets. The caller of r must be authorized for the member (ProxyAttributes) and
+// counted (EnterUser).
 func (h *Handler) ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL) {
 	prefix := paths.Member + member + "/proxy"
 	path := &url.URL{Path: prefix + inner.Path, RawPath: prefix + inner.EscapedPath(), RawQuery: inner.RawQuery}
@@ -53,11 +53,11 @@ func (h *Handler) ServeMember(w http.ResponseWriter, r *http.Request, view, memb
 		APIGroup: gatewayv1alpha1.GroupName, APIVersion: gatewayv1alpha1.GroupVersion.Version,
 		Resource: gatewayv1alpha1.Resource, Subresource: gatewayv1alpha1.SubresourceProxy, Name: member,
 	})
-	asked := r.Clone(ctx)
-	asked.URL, asked.RequestURI = path, path.RequestURI()
-	request, err := Parse(asked)
+	single := r.Clone(ctx)
+	single.URL, single.RequestURI = path, path.RequestURI()
+	request, err := Parse(single)
 	ctx = context.WithValue(ctx, parsedKey{}, parsed{request: request, err: err})
-	h.ServeHTTP(w, asked.WithContext(ctx))
+	h.ServeHTTP(w, single.WithContext(ctx))
 }
 
 func outerVerb(method string) string {
@@ -80,9 +80,9 @@ func ProxyAttributes(of authorizer.Attributes, member string) authorizer.Attribu
 
 // EnterUser counts a request of a user for a view as one, until leave is called. It fails if the
 // user has too many requests in flight.
-func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err error) {
+func (h *Handler) EnterUser(user, view string, longRunning bool) (leave func(), err error) {
 	of := h.short
-	if lasts {
+	if longRunning {
 		of = h.long
 	}
 	if of.perUser.begin(user) {
@@ -97,5 +97,5 @@ func (h *Handler) EnterUser(user, view string, lasts bool) (leave func(), err er
 func (h *Handler) Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time) {
 	record := newRecord(r, &Request{Info: info, Path: path}, began)
 	record.View, record.Code, record.Bytes, record.Took = untrusted.Excerpt(view, maxRecorded), code, bytes, time.Since(began)
-	h.record(r.Context(), record)
+	h.config.Recorder(r.Context(), record)
 }

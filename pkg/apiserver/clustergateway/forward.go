@@ -19,21 +19,11 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// exchange is one request on its way to a member.
+// exchange is one request to a member in flight.
 type exchange struct {
 	request *Request
-	route   *route
-	// as is the identity that the member sees. It is empty if own is true: then it is the gateway's
-	// own account.
-	as  Impersonation
-	own bool
-	// caller is the hub's name of the caller.
-	caller string
-	// fanned is true if the request is one of several for a view, which was already counted for its
-	// user.
-	fanned bool
 	// rights are the permissions that admitted the request.
-	rights rights
+	rights
 	// cookies are the caller's cookies for a page of the member, at the member's own host.
 	cookies []string
 	// ended is why the gateway or the caller ended a long-running request; nil if it ended by
@@ -74,7 +64,7 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 
 // ensureGranted waits until the agent lets the gateway impersonate the caller.
 func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
-	if x.own {
+	if x.ownAccount {
 		return nil
 	}
 	refusal, err := x.route.grants.ensure(ctx, x.as)
@@ -92,18 +82,18 @@ func (h *Handler) ensureGranted(ctx context.Context, x *exchange) error {
 func (h *Handler) rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeFrom(pr.In.Context())
 	request := x.request
-	if !atEndpoint(pr.In.Context()) && request.asksForProxyRoot(pr.In.Method) {
+	if !atEndpoint(pr.In.Context()) && request.isForProxyRoot(pr.In.Method) {
 		request = request.toProxyRoot()
 	}
 	to := request.URL()
-	to.Scheme, to.Host = "https", h.serverName
-	pr.Out.URL, pr.Out.Host = to, h.serverName
+	to.Scheme, to.Host = "https", h.config.MemberServerName
+	pr.Out.URL, pr.Out.Host = to, to.Host
 	pr.Out.Trailer = nil
 	if request.isPage() && atMemberHost(pr.In.Context()) {
 		x.cookies = pr.In.Header["Cookie"]
 	}
 	stripIdentity(pr.Out.Header)
-	if !x.own {
+	if !x.ownAccount {
 		setIdentity(pr.Out.Header, x.as)
 	}
 	if id := auditID(pr.In.Context()); id != "" {
@@ -118,7 +108,7 @@ func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { r
 
 func roundTrip(out *http.Request) (*http.Response, error) {
 	x := exchangeFrom(out.Context())
-	if x == nil || (x.as.User == "") != x.own {
+	if x == nil || (x.as.User == "") != x.ownAccount {
 		return nil, errors.New("the request has no identity")
 	}
 	if err := checkIdentity(out.Header, x.as); err != nil {
@@ -138,7 +128,7 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	return &withoutTrailers, nil
 }
 
-// fail writes the response for a request that the member did not answer.
+// fail writes the response for a request without a reply of the member.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	ctx := r.Context()
 	x := exchangeFrom(ctx)
@@ -161,11 +151,11 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // inText is true for refusals of the requests with which kubectl and client-go begin. These clients
-// decode only the type that they asked for. Of a refusal with a Status they show "unknown" or a
+// decode only the type that they requested. Of a refusal with a Status they show "unknown" or a
 // sentence of their own, but they show plain text as it is.
 func inText(request *Request, err error) bool {
-	noAnswer := responsewriters.ErrorToAPIStatus(err).Code == http.StatusBadGateway
-	return isDiscovery(request) && (apierrors.IsForbidden(err) || noAnswer) || apierrors.ReasonForError(err) == reasonAway
+	noReply := responsewriters.ErrorToAPIStatus(err).Code == http.StatusBadGateway
+	return isDiscovery(request) && (apierrors.IsForbidden(err) || noReply) || apierrors.ReasonForError(err) == reasonUnreachable
 }
 
 func isDiscovery(request *Request) bool {

@@ -18,21 +18,20 @@ import (
 
 const healthTimeout = 5 * time.Second
 
-// healthREST checks whether a member responds now. It asks the member's API server, with the
-// gateway's own account, whether it is ready.
+// healthREST checks whether a member responds now. It reads readyz of the member's API server with
+// the gateway's own account.
 type healthREST struct{ handler *Handler }
 
 func (r *healthREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
 
 func (r *healthREST) Destroy() {}
 
-// Get returns the ClusterGateway with its current status.
 func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
-	found, ok := r.handler.members.get(name)
+	found, ok := r.handler.config.Members.get(name)
 	if !ok {
 		return nil, notFound(name)
 	}
-	_, err := r.handler.credentials.Credential(name)
+	_, err := r.handler.config.Credentials.Credential(name)
 	found.credential.present = err == nil
 	gateway := view(found)
 	gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{}
@@ -43,7 +42,7 @@ func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 	}
 	ready, err := r.handler.ready(ctx, name)
 	switch {
-	case err != nil && r.handler.notConnected != nil && errors.Is(err, r.handler.notConnected):
+	case err != nil && errors.Is(err, r.handler.config.NotConnected):
 		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonNotConnected
 	case err != nil || !ready:
 		gateway.Status.HealthyReason = gatewayv1alpha1.HealthyReasonUnhealthy
@@ -56,7 +55,7 @@ func (r *healthREST) Get(ctx context.Context, name string, _ *metav1.GetOptions)
 func (h *Handler) ready(ctx context.Context, member string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+h.serverName+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+h.config.MemberServerName+"/readyz", nil)
 	if err != nil {
 		return false, err
 	}

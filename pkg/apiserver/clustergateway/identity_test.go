@@ -173,7 +173,7 @@ func FuzzIdentityHeaders(f *testing.F) {
 			}
 		}
 		var sent http.Header
-		h := &Handler{serverName: "member", spans: newSpans(noop.NewTracerProvider())}
+		h := &Handler{config: Config{MemberServerName: "member"}, spans: newSpans(noop.NewTracerProvider())}
 		proxy := &httputil.ReverseProxy{
 			Rewrite: h.rewrite,
 			Transport: roundTripperFunc(func(out *http.Request) (*http.Response, error) {
@@ -186,7 +186,7 @@ func FuzzIdentityHeaders(f *testing.F) {
 			ErrorHandler: func(http.ResponseWriter, *http.Request, error) {},
 			ErrorLog:     log.New(io.Discard, "", 0),
 		}
-		x := &exchange{request: &Request{Path: "/", RawPath: "/", Info: &apirequest.RequestInfo{}}, as: as}
+		x := &exchange{request: &Request{Path: "/", RawPath: "/", Info: &apirequest.RequestInfo{}}, rights: rights{as: as}}
 		proxy.ServeHTTP(httptest.NewRecorder(), in.WithContext(context.WithValue(t.Context(), exchangeKey{}, x)))
 		for name, values := range sent {
 			switch lower := strings.ReplaceAll(strings.ToLower(name), "_", "-"); {

@@ -25,11 +25,11 @@ func (h *Handler) limitsOf(request *Request) limits {
 
 // enter counts a request until leave is called. It fails if there are too many.
 func (l limits) enter(x *exchange) (leave func(), err error) {
-	member := x.request.Member
-	leaveUser := func() { l.perUser.end(x.caller) }
+	member, user := x.request.Member, x.caller.GetName()
+	leaveUser := func() { l.perUser.end(user) }
 	if x.fanned {
 		leaveUser = func() {}
-	} else if !l.perUser.begin(x.caller) {
+	} else if !l.perUser.begin(user) {
 		return nil, tooMany(member, l.tooManyOfUser())
 	}
 	if !l.perMember.begin(member) {

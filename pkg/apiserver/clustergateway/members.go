@@ -144,7 +144,7 @@ func (m *Inventory) SetCredential(name string, present bool, resourceVersion str
 		defer m.beginHere()
 	}
 	if member, ok := m.Get(name); ok {
-		m.tell(change{old: state{member, before}, now: state{member, now}, version: now.version})
+		m.notify(change{old: state{member, before}, now: state{member, now}, version: now.version})
 	} else if !present {
 		delete(m.credentials, name)
 	}
@@ -207,7 +207,7 @@ func (m *Inventory) set(obj any, initial bool) {
 		defer m.beginHere()
 	}
 	credential := m.credentials[member.Name]
-	m.tell(change{old: state{old, credential}, now: state{member, credential}, version: version})
+	m.notify(change{old: state{old, credential}, now: state{member, credential}, version: version})
 }
 
 func (m *Inventory) remove(obj any) {
@@ -230,7 +230,7 @@ func (m *Inventory) remove(obj any) {
 	if !credential.present {
 		delete(m.credentials, member.Name)
 	}
-	m.tell(change{old: state{member, credential}, version: versionOf(member)})
+	m.notify(change{old: state{member, credential}, version: versionOf(member)})
 	gone := slices.Clone(m.gone)
 	m.mu.Unlock()
 	for _, f := range gone {
@@ -242,8 +242,8 @@ func (m *Inventory) remove(obj any) {
 // is called with mu held.
 func (m *Inventory) beginHere() { m.floor, m.history = m.version, nil }
 
-// tell is called with mu held.
-func (m *Inventory) tell(c change) {
+// notify is called with mu held.
+func (m *Inventory) notify(c change) {
 	c.late = c.version < m.version
 	c.version = max(c.version, m.version)
 	m.history = append(m.history, c)

@@ -16,7 +16,7 @@ import (
 //
 // At the gateway's own endpoint the caller gets that redirect, rewritten by the gateway. The hub's
 // API server passes no redirect of an aggregated server on. A request that came through it is
-// therefore repeated with the slash, and API clients get what they asked for.
+// therefore repeated with the slash, and API clients get the page.
 
 // At a member's own host, redirects within one Pod or Service are passed on too, for example to a
 // login page. A member's API server rewrites them to paths below its own /proxy/, which do not
@@ -40,17 +40,17 @@ func (r *Request) pageRoot() string {
 	return strings.Join(append(of, r.Info.Resource, r.Info.Name, r.Info.Subresource, ""), "/")
 }
 
-// asksForProxyRoot is true for requests that a member's API server redirects.
-func (r *Request) asksForProxyRoot(method string) bool {
+// isForProxyRoot is true for requests that a member's API server redirects.
+func (r *Request) isForProxyRoot(method string) bool {
 	return (method == http.MethodGet || method == http.MethodHead) && !r.Upgrade &&
 		r.Info.IsResourceRequest && r.Info.Subresource == "proxy" && len(r.Info.Parts) == 3 && !strings.HasSuffix(r.Path, "/")
 }
 
 // toProxyRoot is the request for the redirect's target.
 func (r *Request) toProxyRoot() *Request {
-	there := *r
-	there.Path, there.RawPath = r.Path+"/", r.RawPath+"/"
-	return &there
+	root := *r
+	root.Path, root.RawPath = r.Path+"/", r.RawPath+"/"
+	return &root
 }
 
 // ownRedirect returns the Location, relative to the requested path, if the reply is the redirect of
@@ -65,7 +65,7 @@ func ownRedirect(res *http.Response) (location string, ok bool) {
 		return location, true
 	}
 	if res.StatusCode != http.StatusMovedPermanently || !atEndpoint(res.Request.Context()) ||
-		!request.asksForProxyRoot(res.Request.Method) || res.Header.Get("Location") != request.Path+"/"+query {
+		!request.isForProxyRoot(res.Request.Method) || res.Header.Get("Location") != request.Path+"/"+query {
 		return "", false
 	}
 	return "proxy/" + query, true

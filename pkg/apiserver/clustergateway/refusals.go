@@ -21,9 +21,9 @@ import (
 // ReasonBadGateway is the reason of a 502: the member was reached, but its reply is not usable.
 const ReasonBadGateway metav1.StatusReason = "BadGateway"
 
-// reasonAway is the reason of a 502 in plain text (see inText). For 503 and 504, clients print only
+// reasonUnreachable is the reason of a 502 in plain text (see inText). For 503 and 504, clients print only
 // sentences of their own.
-const reasonAway metav1.StatusReason = "MemberAway"
+const reasonUnreachable metav1.StatusReason = "MemberUnreachable"
 
 const retryAfterSeconds = 1
 
@@ -61,10 +61,11 @@ var errClientGone = errors.New("the caller has gone")
 // errStopping is the cause with which a stopping gateway ends long-running requests.
 var errStopping = errors.New("the gateway is stopping")
 
-// away answers for a member without a connected agent. If the agent is expected to reconnect, the
-// reply has Retry-After: client-go then retries up to ten times, once a second. Otherwise the
-// client is not asked to retry; clients that begin with discovery get a format that they print.
-func (h *Handler) away(request *Request) *apierrors.StatusError {
+// disconnected is the error for a member without a connected agent. If the agent is expected to
+// reconnect, the reply has Retry-After: client-go then retries up to ten times, once a second.
+// Otherwise the client is not told to retry; clients that begin with discovery get a format that
+// they print.
+func (h *Handler) disconnected(request *Request) *apierrors.StatusError {
 	message := fmt.Sprintf("member %q is not connected: its agent has no tunnel to this hub", request.Member)
 	if h.mayReconnect(request.Member) {
 		return unavailable(request.Member, message)
@@ -72,16 +73,16 @@ func (h *Handler) away(request *Request) *apierrors.StatusError {
 	return noRetry(request, message)
 }
 
-// unresponsive answers for a member whose agent has a tunnel but did not respond to a probe. When it
-// will is unknown.
+// unresponsive is the error for a member whose agent has a tunnel but did not respond to a probe.
+// When it will respond is unknown.
 func unresponsive(request *Request) *apierrors.StatusError {
 	return noRetry(request, fmt.Sprintf("member %q does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked", request.Member))
 }
 
-// noRetry answers for a member that is not expected to recover soon.
+// noRetry is the error for a member that is not expected to recover soon.
 func noRetry(request *Request, message string) *apierrors.StatusError {
 	if describesMember(request) {
-		return failure(request.Member, http.StatusBadGateway, reasonAway, 0, message)
+		return failure(request.Member, http.StatusBadGateway, reasonUnreachable, 0, message)
 	}
 	return failure(request.Member, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, 0, message)
 }
@@ -90,15 +91,15 @@ func noRetry(request *Request, message string) *apierrors.StatusError {
 // that has just started expects all agents, except those whose last heartbeat on the hub is too
 // old.
 func (h *Handler) mayReconnect(name string) bool {
-	if member, known := h.members.Get(name); known {
-		if _, silent := member.SilentSince(); silent {
+	if member, known := h.config.Members.Get(name); known {
+		if _, unreachable := member.SilentSince(); unreachable {
 			return false
 		}
 	}
-	return h.expected(name)
+	return h.config.Liveness.Expected(name)
 }
 
-// failureOf turns an error on the way to the member into a Status. The error's text may come from a
+// failureOf turns an error of a request to the member into a Status. The error's text may come from a
 // member, so its length is limited.
 func (h *Handler) failureOf(ctx context.Context, request *Request, err error) error {
 	member := request.Member
@@ -109,10 +110,10 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 	switch {
 	case errors.As(err, &status):
 		return status
-	case h.silent != nil && errors.Is(err, h.silent):
+	case errors.Is(err, errUnresponsive), errors.Is(err, h.config.Unresponsive):
 		return unresponsive(request)
-	case h.notConnected != nil && errors.Is(err, h.notConnected):
-		return h.away(request)
+	case errors.Is(err, h.config.NotConnected):
+		return h.disconnected(request)
 	case errors.Is(context.Cause(ctx), errRightLost):
 		return apierrors.NewForbidden(proxyResource, member, context.Cause(ctx))
 	case errors.Is(context.Cause(ctx), errStopping):

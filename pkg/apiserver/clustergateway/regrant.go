@@ -21,13 +21,13 @@ const maxForbidden = 8 << 10
 var notGranted = []byte("cannot impersonate")
 
 // send sends the request to the member. The member may lack a grant that is still cached here,
-// because its agent dropped the oldest of too many or somebody changed its role. Then the agent is
-// asked again. The member has not executed the request, so a request without a body is repeated,
-// and the caller of any other is asked to retry.
+// because its agent dropped the oldest of too many or somebody changed its role. Then the grant is
+// requested again. The member has not executed the request, so a request without a body is repeated,
+// and the caller of any other is told to retry.
 func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
 	res, err := x.route.send(out, x.request.Upgrade)
-	if err != nil || x.own {
+	if err != nil || x.ownAccount {
 		return res, err
 	}
 	lost, err := lacksGrant(res)
@@ -61,14 +61,14 @@ func lacksGrant(res *http.Response) (bool, error) {
 		return false, nil
 	}
 	body := res.Body
-	said, err := io.ReadAll(io.LimitReader(body, maxForbidden))
+	content, err := io.ReadAll(io.LimitReader(body, maxForbidden))
 	if err != nil {
 		_ = body.Close()
-		return false, fmt.Errorf("reading why the member refuses: %w", err)
+		return false, fmt.Errorf("reading the refusal of the member: %w", err)
 	}
 	res.Body = struct {
 		io.Reader
 		io.Closer
-	}{bytes.NewReader(said), body}
-	return bytes.Contains(said, notGranted), nil
+	}{bytes.NewReader(content), body}
+	return bytes.Contains(content, notGranted), nil
 }

@@ -176,8 +176,8 @@ func wantsUpgrade(h http.Header) bool {
 	return len(h["Upgrade"]) > 0 || httpguts.HeaderValuesContainsToken(h["Connection"], "upgrade")
 }
 
-// lastingSubresources have no time limit on a member's API server.
-var lastingSubresources = []string{"exec", "attach", "portforward", "proxy", "log"}
+// longRunningSubresources have no time limit on a member's API server.
+var longRunningSubresources = []string{"exec", "attach", "portforward", "proxy", "log"}
 
 // isLongRunning applies the rule of the member's API server. A shorter limit here would cut
 // requests that the member allows.
@@ -185,7 +185,7 @@ func isLongRunning(info *apirequest.RequestInfo) bool {
 	if !info.IsResourceRequest {
 		return false
 	}
-	return info.Verb == "watch" || info.Verb == "proxy" || slices.Contains(lastingSubresources, info.Subresource)
+	return info.Verb == "watch" || info.Verb == "proxy" || slices.Contains(longRunningSubresources, info.Subresource)
 }
 
 // isWatch is true for a request that its caller can resume where it ended.

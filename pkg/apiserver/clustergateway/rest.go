@@ -37,22 +37,16 @@ var (
 // Storage returns the storage of each resource of the group.
 func (h *Handler) Storage() map[string]rest.Storage {
 	return map[string]rest.Storage{
-		gatewayv1alpha1.Resource: &gatewayREST{members: h.members, away: h.unreached},
+		gatewayv1alpha1.Resource: &gatewayREST{members: h.config.Members, liveness: h.config.Liveness},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceHealth: &healthREST{handler: h},
 		gatewayv1alpha1.Resource + "/" + gatewayv1alpha1.SubresourceProxy:  &proxyREST{},
 	}
 }
 
-// unreached is true if a member has no tunnel and had none a moment ago.
-func (h *Handler) unreached(member string) bool {
-	return h.connected != nil && !h.connected(member) && !h.expected(member)
-}
-
 // gatewayREST serves ClusterGateways, read-only.
 type gatewayREST struct {
-	members *Inventory
-	// away is true if the member cannot be reached now, whatever its agent has reported.
-	away func(member string) bool
+	members  *Inventory
+	liveness Liveness
 }
 
 func (r *gatewayREST) New() runtime.Object { return &gatewayv1alpha1.ClusterGateway{} }
@@ -66,7 +60,6 @@ func (r *gatewayREST) NamespaceScoped() bool { return false }
 
 func (r *gatewayREST) GetSingularName() string { return "clustergateway" }
 
-// Get returns one ClusterGateway.
 func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	found, ok := r.members.get(name)
 	if !ok {
@@ -75,9 +68,8 @@ func (r *gatewayREST) Get(_ context.Context, name string, _ *metav1.GetOptions) 
 	return r.now(found), nil
 }
 
-// List returns the ClusterGateways that the selectors match.
 func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	matches, err := matcher(options)
+	matches, err := Matcher(options)
 	if err != nil {
 		return nil, err
 	}
@@ -92,19 +84,19 @@ func (r *gatewayREST) List(_ context.Context, options *metainternalversion.ListO
 	return list, nil
 }
 
-// now is a view at the time of a read. This replica notices a lost tunnel before the hub notices a
-// missing heartbeat in the Lease. Watches do not report it.
+// now is a view at the time of a read. A member without a tunnel, and without one a moment ago, is
+// not healthy, whatever its agent has reported: this replica notices a lost tunnel before the hub
+// notices a missing heartbeat in the Lease. Watches do not report it.
 func (r *gatewayREST) now(found state) *gatewayv1alpha1.ClusterGateway {
 	gateway := view(found)
-	if gateway.Status.Healthy && r.away(gateway.Name) {
+	if gateway.Status.Healthy && !r.liveness.Reachable(gateway.Name) && !r.liveness.Expected(gateway.Name) {
 		gateway.Status = gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
 	}
 	return gateway
 }
 
-// Watch reports changes of the members that the selectors match.
 func (r *gatewayREST) Watch(_ context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
-	matches, err := matcher(options)
+	matches, err := Matcher(options)
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +124,8 @@ func bookmark(resourceVersion string) runtime.Object {
 	}}
 }
 
-// matcher refuses field selectors on anything but the name.
-func matcher(options *metainternalversion.ListOptions) (func(*clusterv1beta1.MemberCluster) bool, error) {
+// Matcher selects members by the selectors of a list. It refuses field selectors on anything but the name.
+func Matcher(options *metainternalversion.ListOptions) (func(*clusterv1beta1.MemberCluster) bool, error) {
 	byLabel, byField := labels.Everything(), fields.Everything()
 	if options != nil && options.LabelSelector != nil {
 		byLabel = options.LabelSelector
@@ -178,7 +170,7 @@ var gatewayColumns = []metav1.TableColumnDefinition{
 	{Name: "Provider", Type: "string", Description: "who runs the cluster"},
 	{Name: "Credential-Type", Type: "string", Description: "what the gateway shows to the member"},
 	{Name: "Endpoint-Type", Type: "string", Description: "how the gateway reaches the member"},
-	{Name: "Healthy", Type: "string", Description: "whether the member would answer"},
+	{Name: "Healthy", Type: "string", Description: "whether a request to the member would succeed"},
 }
 
 func appendRow(table *metav1.Table, object runtime.Object) error {

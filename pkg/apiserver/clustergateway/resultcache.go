@@ -35,19 +35,19 @@ func newResultCache[T any](size int) *resultCache[T] {
 
 func (c *resultCache[T]) forget() { c.known.Store(cache.NewLRUExpireCache(c.size)) }
 
-// within returns a result that is not older than age: a cached one, or that of ask, which is
-// cached for as long as keep says. A caller may disconnect while others wait for the same result, so
-// ask continues until askTimeout.
-func (c *resultCache[T]) within(ctx context.Context, key string, age time.Duration, keep func(T) time.Duration, ask func(context.Context) (T, error)) (T, error) {
+// within returns a result that is not older than age: a cached one, or that of request,
+// which is cached for as long as keep returns. A caller may disconnect while others wait for the same
+// result, so request continues until requestTimeout.
+func (c *resultCache[T]) within(ctx context.Context, key string, age time.Duration, keep func(T) time.Duration, request func(context.Context) (T, error)) (T, error) {
 	known := c.known.Load()
 	if found, ok := known.Get(key); ok && time.Since(found.(cached[T]).at) < age {
 		return found.(cached[T]).value, nil
 	}
 	result := c.inFlight.DoChan(key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 		defer cancel()
 		began := time.Now()
-		value, err := ask(ctx)
+		value, err := request(ctx)
 		if err != nil {
 			return nil, err
 		}

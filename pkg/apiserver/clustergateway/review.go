@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
 
@@ -21,9 +20,8 @@ import (
 
 // DefaultReviewPeriod is how often the authorization of a long-running request is checked again,
 // plus up to a quarter of jitter. The hub's decisions are cached for 10 s, so a request ends 35 s
-// after its permission was revoked, and after at most a minute on a slow hub. Members are asked
-// equally often. Their answers are cached for as long as the period, so a revocation there takes 45
-// s.
+// after its permission was revoked, and after at most a minute on a slow hub. Members review equally
+// often. Their decisions are cached for as long as the period, so a revocation there takes 45 s.
 const DefaultReviewPeriod = 20 * time.Second
 
 const (
@@ -41,71 +39,56 @@ var errRightLost = errors.New("the right to this request was taken away")
 // errUnreviewed is the errRightLost of a permission that nobody confirms.
 var errUnreviewed = fmt.Errorf("%w, or could not be reviewed for %v", errRightLost, MaxUnreviewed)
 
-// rights are the permissions that admitted a request.
-type rights struct {
-	// caller and asked are the subject and the attributes of the hub's decisions.
-	caller user.Info
-	asked  []authorizer.Attributes
-	// fanned is true for a request of a view, which the permission for all members also admits.
-	fanned bool
-	// route and as are the member whose agent was asked and the identity that it granted; as is
-	// empty if the agent was not asked.
-	route *route
-	as    Impersonation
-	// action is what the request does on the member.
-	action action
-}
-
-// question is what a review asks. Requests with the same question share it.
-type question struct {
-	// key is equal for equal questions.
+// check is what a review checks. Requests with the same check share the review.
+type check struct {
+	// key is equal for equal checks.
 	key string
-	// ask returns why the requests must end, or why that is unknown.
-	ask func(ctx context.Context) (lost, unknown error)
-	// closes ends the requests when the answer is unknown for MaxUnreviewed. A member's API server
-	// may have no answer as long as it runs.
-	closes bool
+	// run returns why the requests must end, or why that is unknown.
+	run func(ctx context.Context) (lost, unknown error)
+	// expires ends the requests when the result is unknown for MaxUnreviewed. A member's API server
+	// may have no result as long as it runs.
+	expires bool
 }
 
-// questions returns the question for the hub and the agent, which most requests of a caller share,
-// and the one for the member's API server.
-func (r *reviews) questions(of rights) ([]question, error) {
+// checks returns the check by the hub and the agent, which most requests of a caller share, and the
+// one by the member's API server.
+func (r *reviews) checks(of rights) ([]check, error) {
 	access, err := of.key()
 	if err != nil {
-		return nil, fmt.Errorf("describing who asks for what: %w", err)
+		return nil, fmt.Errorf("encoding the attributes of the request: %w", err)
 	}
 	action, err := of.action.key()
 	if err != nil {
-		return nil, fmt.Errorf("describing what is done on the member: %w", err)
+		return nil, fmt.Errorf("encoding the action on the member: %w", err)
 	}
-	return []question{
-		{key: "proxy " + access, closes: true, ask: func(ctx context.Context) (error, error) { return r.reviewProxy(ctx, of) }},
-		{key: "action " + of.route.member + " " + of.as.key() + action, ask: func(ctx context.Context) (error, error) { return r.askMember(ctx, of) }},
+	return []check{
+		{key: "proxy " + access, expires: true, run: func(ctx context.Context) (error, error) { return r.reviewProxy(ctx, of) }},
+		{key: "action " + of.route.member + " " + of.as.key() + action, run: func(ctx context.Context) (error, error) { return r.reviewAction(ctx, of) }},
 	}, nil
 }
 
 // key is equal for requests that the same permissions on the hub and the same grant admitted.
 func (r rights) key() (string, error) {
-	type question struct{ Verb, Namespace, Group, Version, Resource, Subresource, Name, Path string }
-	questions := make([]question, 0, len(r.asked))
-	for _, a := range r.asked {
-		q := question{
+	type attributes struct{ Verb, Namespace, Group, Version, Resource, Subresource, Name, Path string }
+	all := make([]attributes, 0, len(r.authorized))
+	for _, a := range r.authorized {
+		encoded := attributes{
 			Verb: a.GetVerb(), Namespace: a.GetNamespace(), Group: a.GetAPIGroup(), Version: a.GetAPIVersion(),
 			Resource: a.GetResource(), Subresource: a.GetSubresource(), Name: a.GetName(),
 		}
 		if !a.IsResourceRequest() {
-			q.Path = a.GetPath()
+			encoded.Path = a.GetPath()
 		}
-		questions = append(questions, q)
+		all = append(all, encoded)
 	}
 	key, err := json.Marshal([]any{
-		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), questions, r.route.member, r.as.key(), r.fanned,
+		r.caller.GetName(), r.caller.GetUID(), r.caller.GetGroups(), r.caller.GetExtra(), all, r.route.member, r.as.key(), r.fanned,
 	})
 	return string(key), err
 }
 
-// reviews check the permissions of long-running requests again and again. They ask each question
-// once for all requests that share it.
+// reviews check the permissions of long-running requests periodically. They run each check once for
+// all requests that share it.
 type reviews struct {
 	period     time.Duration
 	authorizer authorizer.UnconditionalAuthorizer
@@ -114,9 +97,13 @@ type reviews struct {
 	running map[string]*review
 }
 
-// review covers the requests with one question.
+func newReviews(period time.Duration, by authorizer.UnconditionalAuthorizer) *reviews {
+	return &reviews{period: period, authorizer: by, running: map[string]*review{}}
+}
+
+// review covers the requests with one check.
 type review struct {
-	question question
+	check check
 	// cancels end the requests, guarded by reviews.mu.
 	cancels map[*context.CancelCauseFunc]struct{}
 	// stop ends the review, done is closed when it has ended.
@@ -128,7 +115,7 @@ type review struct {
 // in its cause, when one of the permissions is lost.
 func (r *reviews) join(parent context.Context, x *exchange) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	questions, err := r.questions(x.rights)
+	checks, err := r.checks(x.rights)
 	if err != nil {
 		cancel(err)
 		return ctx, func() {}
@@ -136,10 +123,10 @@ func (r *reviews) join(parent context.Context, x *exchange) (context.Context, fu
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var joined []*review
-	for _, q := range questions {
-		one := r.running[q.key]
+	for _, c := range checks {
+		one := r.running[c.key]
 		if one == nil {
-			one = r.start(parent, q)
+			one = r.start(parent, c)
 		}
 		one.cancels[&cancel] = struct{}{}
 		joined = append(joined, one)
@@ -152,22 +139,22 @@ func (r *reviews) join(parent context.Context, x *exchange) (context.Context, fu
 	}
 }
 
-func (r *reviews) start(parent context.Context, q question) *review {
+func (r *reviews) start(parent context.Context, c check) *review {
 	ctx, stop := context.WithCancel(context.WithoutCancel(parent))
-	made := &review{question: q, cancels: map[*context.CancelCauseFunc]struct{}{}, stop: stop, done: make(chan struct{})}
-	r.running[q.key] = made
+	started := &review{check: c, cancels: map[*context.CancelCauseFunc]struct{}{}, stop: stop, done: make(chan struct{})}
+	r.running[c.key] = started
 	go func() {
-		defer close(made.done)
-		if lost := r.await(ctx, q); lost != nil {
-			r.end(made, lost)
+		defer close(started.done)
+		if lost := r.await(ctx, c); lost != nil {
+			r.end(started, lost)
 		}
 	}()
-	return made
+	return started
 }
 
 // leave removes a request. The last one waits until its review has stopped.
 func (r *reviews) leave(left *review, cancel *context.CancelCauseFunc) {
-	key := left.question.key
+	key := left.check.key
 	r.mu.Lock()
 	delete(left.cancels, cancel)
 	last := len(left.cancels) == 0
@@ -185,8 +172,8 @@ func (r *reviews) leave(left *review, cancel *context.CancelCauseFunc) {
 func (r *reviews) end(lost *review, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.running[lost.question.key] == lost {
-		delete(r.running, lost.question.key)
+	if r.running[lost.check.key] == lost {
+		delete(r.running, lost.check.key)
 	}
 	for cancel := range lost.cancels {
 		(*cancel)(why)
@@ -194,7 +181,7 @@ func (r *reviews) end(lost *review, why error) {
 }
 
 // await returns why the requests must end, or nil when ctx has ended.
-func (r *reviews) await(ctx context.Context, q question) error {
+func (r *reviews) await(ctx context.Context, c check) error {
 	known := time.Now()
 	for {
 		wait := time.NewTimer(r.period + rand.N(r.period/4+1))
@@ -204,7 +191,9 @@ func (r *reviews) await(ctx context.Context, q question) error {
 			return nil
 		case <-wait.C:
 		}
-		lost, unknown := r.ask(ctx, q)
+		checking, cancel := context.WithTimeout(ctx, reviewTimeout)
+		lost, unknown := c.run(checking)
+		cancel()
 		switch {
 		case ctx.Err() != nil:
 			//lint:ignore nilerr The request has ended, which is no reason to end it.
@@ -213,23 +202,17 @@ func (r *reviews) await(ctx context.Context, q question) error {
 			return lost
 		case unknown == nil:
 			known = time.Now()
-		case q.closes && time.Since(known) >= MaxUnreviewed:
+		case c.expires && time.Since(known) >= MaxUnreviewed:
 			return fmt.Errorf("%w: %w", errUnreviewed, unknown)
 		}
 	}
 }
 
-func (r *reviews) ask(ctx context.Context, q question) (lost, unknown error) {
-	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
-	defer cancel()
-	return q.ask(ctx)
-}
-
 // reviewProxy returns which permission on the hub, or which grant of the agent, was lost.
 func (r *reviews) reviewProxy(ctx context.Context, rights rights) (lost, unknown error) {
 	var failed []error
-	for _, attributes := range rights.asked {
-		decision, err := r.decide(ctx, attributes, rights.fanned)
+	for _, attributes := range rights.authorized {
+		decision, err := r.authorize(ctx, attributes, rights.fanned)
 		if err == nil && decision != authorizer.DecisionAllow {
 			return fmt.Errorf("%w: on the hub, user %q may no longer %s %s of member %q", errRightLost,
 				rights.caller.GetName(), attributes.GetVerb(), subject(attributes), rights.route.member), nil
@@ -249,9 +232,9 @@ func (r *reviews) reviewProxy(ctx context.Context, rights rights) (lost, unknown
 	return nil, unknown
 }
 
-// decide asks the hub. For a request of a view it asks about all members first, so that a thousand
-// requests of a caller share one question.
-func (r *reviews) decide(ctx context.Context, of authorizer.Attributes, fanned bool) (authorizer.Decision, error) {
+// authorize asks the hub. For a request of a view it asks about all members first, so that a thousand
+// requests of a caller share one review.
+func (r *reviews) authorize(ctx context.Context, of authorizer.Attributes, fanned bool) (authorizer.Decision, error) {
 	if fanned {
 		decision, _, err := r.authorizer.Authorize(ctx, ofAllMembers(of))
 		if err != nil || decision == authorizer.DecisionAllow {
@@ -269,8 +252,8 @@ func ofAllMembers(of authorizer.Attributes) authorizer.AttributesRecord {
 	return all
 }
 
-// askMember returns that the member's own RBAC no longer allows the request.
-func (r *reviews) askMember(ctx context.Context, rights rights) (lost, unknown error) {
+// reviewAction returns that the member's own RBAC no longer allows the request.
+func (r *reviews) reviewAction(ctx context.Context, rights rights) (lost, unknown error) {
 	allowed, err := rights.route.actions.allowed(ctx, rights.as, rights.action, r.period)
 	if err != nil {
 		notReviewed(ctx, rights, err)

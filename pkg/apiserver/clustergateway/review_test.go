@@ -19,9 +19,9 @@ import (
 
 // hub counts reviews by user.
 type hub struct {
-	mu     sync.Mutex // guards the following fields
-	asked  map[string]int
-	denied string
+	mu       sync.Mutex // guards the following fields
+	reviewed map[string]int
+	denied   string
 	// restarts is true while reviews fail, named while only names of members are allowed.
 	restarts, named bool
 }
@@ -32,10 +32,10 @@ func (h *hub) set(set func()) {
 	set()
 }
 
-func (h *hub) askedAbout(caller string) int {
+func (h *hub) reviewsOf(caller string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.asked[caller]
+	return h.reviewed[caller]
 }
 
 func (h *hub) deny(caller string) {
@@ -47,7 +47,7 @@ func (h *hub) deny(caller string) {
 func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.asked[a.GetUser().GetName()]++
+	h.reviewed[a.GetUser().GetName()]++
 	if h.restarts {
 		return authorizer.DecisionNoOpinion, "", errors.New("the hub restarts")
 	}
@@ -57,32 +57,32 @@ func (h *hub) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.
 	return authorizer.DecisionAllow, "", nil
 }
 
-// lastingOf is a long-running request of a caller for a pod's path.
-func lastingOf(caller, path string) *exchange {
+// longRunningOf is a long-running request of a caller for a pod's path.
+func longRunningOf(caller, path string) *exchange {
 	who := &user.DefaultInfo{Name: caller}
-	silent := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is unreachable") })
-	return &exchange{rights: rights{caller: who, route: &route{member: "m", actions: silent}, asked: []authorizer.Attributes{
+	unreachable := newActions(MemberServerName, func(*http.Request, bool) (*http.Response, error) { return nil, errors.New("the member is unreachable") })
+	return &exchange{rights: rights{caller: who, route: &route{member: "m", actions: unreachable}, authorized: []authorizer.Attributes{
 		authorizer.AttributesRecord{User: who, Verb: "get", Resource: "clustergateways", Subresource: "proxy", Name: "m", ResourceRequest: true, Path: path},
 	}}}
 }
 
 func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hub{asked: map[string]int{}}
-		r := &reviews{period: DefaultReviewPeriod, authorizer: h, running: map[string]*review{}}
+		h := &hub{reviewed: map[string]int{}}
+		r := newReviews(DefaultReviewPeriod, h)
 		var janes []context.Context
 		var leave []func()
 		for _, path := range []string{"/a", "/b", "/c", "/d", "/e"} {
-			ctx, left := r.join(t.Context(), lastingOf("jane", path))
+			ctx, left := r.join(t.Context(), longRunningOf("jane", path))
 			janes, leave = append(janes, ctx), append(leave, left)
 		}
-		mary, left := r.join(t.Context(), lastingOf("mary", "/a"))
+		mary, left := r.join(t.Context(), longRunningOf("mary", "/a"))
 		leave = append(leave, left)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		for _, caller := range []string{"jane", "mary"} {
-			if n := h.askedAbout(caller); n < 24 || n > 30 {
-				t.Errorf("the hub was asked %d times about %s in 10 minutes, want 24 to 30", n, caller)
+			if n := h.reviewsOf(caller); n < 24 || n > 30 {
+				t.Errorf("the hub reviewed %d times for %s in 10 minutes, want 24 to 30", n, caller)
 			}
 		}
 		h.deny("jane")
@@ -94,7 +94,7 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 			}
 		}
 		if mary.Err() != nil {
-			t.Errorf("a request of somebody else ended too: %v", context.Cause(mary))
+			t.Errorf("a request of another user ended too: %v", context.Cause(mary))
 		}
 		for _, left := range leave {
 			left()
@@ -102,19 +102,19 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 		if len(r.running) > 0 {
 			t.Errorf("%d reviews are left without a request", len(r.running))
 		}
-		before := h.askedAbout("mary")
+		before := h.reviewsOf("mary")
 		time.Sleep(time.Minute)
-		if h.askedAbout("mary") != before {
-			t.Error("the hub is asked about a request that has ended")
+		if h.reviewsOf("mary") != before {
+			t.Error("the hub still reviews a request that has ended")
 		}
 	})
 }
 
 func TestReviews_EndRequestThatHubDoesNotDecideAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := &hub{asked: map[string]int{}}
-		r := &reviews{period: DefaultReviewPeriod, authorizer: h, running: map[string]*review{}}
-		ctx, leave := r.join(t.Context(), lastingOf("jane", "/a"))
+		h := &hub{reviewed: map[string]int{}}
+		r := newReviews(DefaultReviewPeriod, h)
+		ctx, leave := r.join(t.Context(), longRunningOf("jane", "/a"))
 		defer leave()
 		for range 3 {
 			h.set(func() { h.restarts = true })
@@ -134,7 +134,7 @@ func TestReviews_EndRequestThatHubDoesNotDecideAbout(t *testing.T) {
 	})
 }
 
-// keys are the questions that the hub would be asked without a cache.
+// keys are the names that the hub reviews without a cache.
 type keys struct {
 	hub
 	names map[string]bool
@@ -145,24 +145,24 @@ func (k *keys) Authorize(ctx context.Context, a authorizer.Attributes) (authoriz
 	return k.hub.Authorize(ctx, a)
 }
 
-func TestReviews_AskAboutAllMembersOfViewFirst(t *testing.T) {
+func TestReviews_ReviewAllMembersOfViewFirst(t *testing.T) {
 	for name, c := range map[string]struct {
 		named, fanned bool
-		questions     int
+		reviews       int
 	}{
-		"a caller of a view who may reach all members":  {fanned: true, questions: 1},
-		"a caller of a view who may reach some members": {fanned: true, named: true, questions: 101},
-		"a caller of each member":                       {questions: 100},
+		"a caller of a view who may reach all members":  {fanned: true, reviews: 1},
+		"a caller of a view who may reach some members": {fanned: true, named: true, reviews: 101},
+		"a caller of each member":                       {reviews: 100},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := &keys{hub: hub{asked: map[string]int{}, named: c.named}, names: map[string]bool{}}
-				r := &reviews{period: DefaultReviewPeriod, authorizer: k, running: map[string]*review{}}
+				k := &keys{hub: hub{reviewed: map[string]int{}, named: c.named}, names: map[string]bool{}}
+				r := newReviews(DefaultReviewPeriod, k)
 				for i := range 100 {
-					x := lastingOf("jane", "/a")
-					of := x.rights.asked[0].(authorizer.AttributesRecord)
+					x := longRunningOf("jane", "/a")
+					of := x.rights.authorized[0].(authorizer.AttributesRecord)
 					of.Name = fmt.Sprintf("member-%d", i)
-					x.rights.asked[0], x.rights.fanned = of, c.fanned
+					x.rights.authorized[0], x.rights.fanned = of, c.fanned
 					x.rights.route = &route{member: of.Name, actions: x.rights.route.actions}
 					ctx, leave := r.join(t.Context(), x)
 					defer leave()
@@ -174,8 +174,8 @@ func TestReviews_AskAboutAllMembersOfViewFirst(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if len(k.names) != c.questions {
-					t.Errorf("the hub has %d questions to answer, want %d", len(k.names), c.questions)
+				if len(k.names) != c.reviews {
+					t.Errorf("the hub reviews %d names, want %d", len(k.names), c.reviews)
 				}
 			})
 		})

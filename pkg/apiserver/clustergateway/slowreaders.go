@@ -111,7 +111,7 @@ func (s *slowReaders) check() {
 	var unread int64
 	byMember, byUser := map[string]int64{}, map[string]int64{}
 	for _, body := range s.behind() {
-		member, user, n := body.exchange.request.Member, body.exchange.caller, body.window
+		member, user, n := body.exchange.request.Member, body.exchange.caller.GetName(), body.window
 		switch {
 		case byMember[member]+n > s.limits.PerMember:
 			s.end(body, limitMember, cut)
@@ -167,7 +167,7 @@ func (s *slowReaders) end(body *bufferedBody, limit string, cut map[string]int) 
 	body.exchange.slow.Store(true)
 	s.forget(body)
 	s.metrics.slowReaders.WithLabelValues(limit).Inc()
-	cut[body.exchange.caller]++
+	cut[body.exchange.caller.GetName()]++
 	// Close writes to the connection, which may be stuck until its ping times out.
 	go func() { _ = body.ReadCloser.Close() }()
 }
@@ -202,7 +202,6 @@ func (b *bufferedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the reply.
 func (b *bufferedBody) Close() error {
 	b.readers.forget(b)
 	return b.ReadCloser.Close()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // endless is a body that always has more.
@@ -42,7 +44,7 @@ func (q quiet) Close() error {
 
 // followed returns a body whose reader takes a full buffer every pause; 0 means never again.
 func followed(s *slowReaders, pause time.Duration, body io.ReadCloser) *exchange {
-	x := &exchange{request: &Request{Member: "m"}, caller: "u"}
+	x := &exchange{request: &Request{Member: "m"}, rights: rights{caller: &user.DefaultInfo{Name: "u"}}}
 	res := &http.Response{ProtoMajor: 2, ContentLength: -1, Body: body}
 	s.follow(res, x, 100)
 	go func() {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-base/tracing"
 )
 
-// spans trace the gateway's part of a request: what is asked of the member, and the opening of a
+// spans trace the gateway's part of a request: the request to the member, and the opening of a
 // stream to it if one has to be opened. The member's API server continues the trace.
 type spans struct {
 	tracer     trace.Tracer

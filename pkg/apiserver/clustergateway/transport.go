@@ -28,9 +28,6 @@ const (
 	targetAgent     = "agent"
 )
 
-// MemberServerName is the name that the certificate of every Kubernetes API server is valid for.
-const MemberServerName = "kubernetes.default.svc"
-
 const (
 	dialTimeout         = 10 * time.Second
 	handshakeTimeout    = 10 * time.Second
@@ -41,64 +38,35 @@ const (
 	maxReplyHeader      = 1 << 20
 )
 
-// Dialer opens streams to members. If no agent of the member is connected it fails at once, with an
-// error that Is Config.NotConnected.
-type Dialer interface {
-	DialMember(ctx context.Context, member, target string) (net.Conn, error)
-}
-
-// DialerFunc adapts a function to Dialer.
-type DialerFunc func(ctx context.Context, member, target string) (net.Conn, error)
-
-// DialMember implements Dialer.
-func (f DialerFunc) DialMember(ctx context.Context, member, target string) (net.Conn, error) {
-	return f(ctx, member, target)
-}
-
-// Credential authenticates the gateway to a member, and the member to the gateway.
-type Credential struct {
-	// Token is the bearer token of the gateway's account on the member.
-	Token string
-	// CA is the PEM bundle that verifies the certificate of the member's API server.
-	CA []byte
-}
-
-// Credentials returns the current credential of a member from memory. It is called once per
-// request.
-type Credentials interface {
-	Credential(member string) (Credential, error)
-}
-
-// CredentialsFunc adapts a function to Credentials.
-type CredentialsFunc func(member string) (Credential, error)
-
-// Credential implements Credentials.
-func (f CredentialsFunc) Credential(member string) (Credential, error) { return f(member) }
-
 // route holds everything that the gateway keeps for one member: its connections, the grants of its
-// agent, and the answers of its API server about long-running requests.
+// agent, and the decisions of its API server about long-running requests.
 type route struct {
-	member      string
-	credentials Credentials
-	dialer      Dialer
-	serverName  string
-	grants      *grants
-	actions     *actions
-	agentProbe  agentProbe
-	readers     *slowReaders
-	// lastSessionChange is Config.LastSessionChange.
-	lastSessionChange func(member string) time.Time
+	member     string
+	config     Config
+	dialer     Dialer
+	grants     *grants
+	actions    *actions
+	agentProbe agentProbe
+	readers    *slowReaders
 
 	current atomic.Pointer[pool]
 	// mu makes sure that only one new pool is created.
 	mu sync.Mutex
 }
 
+// newRoute returns a route; dialer is the one of the config with spans.
+func newRoute(member string, c Config, dialer Dialer, readers *slowReaders) *route {
+	probe := agentProbe{member: member, liveness: c.Liveness}
+	l := &route{member: member, config: c, dialer: dialer, grants: newGrants(member, c.Dialer, probe), agentProbe: probe, readers: readers}
+	l.actions = newActions(c.MemberServerName, l.send)
+	return l
+}
+
 // pool holds the connections that are verified against one CA. Requests of all callers share them,
 // because each request carries the gateway's token and the caller's identity.
 type pool struct {
-	ca   []byte
-	made time.Time
+	ca      []byte
+	created time.Time
 	// short, long and narrow speak HTTP/2 where the member does. They differ in their windows.
 	short, long, narrow *http.Transport
 	// upgrades speaks HTTP/1.1 only, since HTTP/2 cannot switch protocols.
@@ -109,8 +77,10 @@ type pool struct {
 // connections may use a tunnel that is about to end, and would lose requests with it, or a slower
 // one than new connections do. Requests in flight stay on their connections.
 func (l *route) poolFor(ca []byte) (*pool, error) {
-	lastSessionChange := l.lastSessionChange(l.member)
-	fits := func(p *pool) bool { return p != nil && string(p.ca) == string(ca) && !lastSessionChange.After(p.made) }
+	lastSessionChange := l.config.Liveness.LastSessionChange(l.member)
+	fits := func(p *pool) bool {
+		return p != nil && string(p.ca) == string(ca) && !lastSessionChange.After(p.created)
+	}
 	if p := l.current.Load(); fits(p) {
 		return p, nil
 	}
@@ -137,7 +107,7 @@ func (l *route) newPool(ca []byte) (*pool, error) {
 		return nil, fmt.Errorf("reading the CA in the credential of member %q: %w", l.member, err)
 	}
 	p := &pool{
-		ca: ca, made: time.Now(),
+		ca: ca, created: time.Now(),
 		short: l.newStreams(roots, windowShort), long: l.newStreams(roots, windowLong), narrow: l.newStreams(roots, windowNarrow),
 		upgrades: l.newTransport(roots),
 	}
@@ -169,7 +139,7 @@ func (l *route) newTransport(roots *x509.CertPool) *http.Transport {
 			defer cancel()
 			return l.dialer.DialMember(ctx, l.member, targetAPIServer)
 		},
-		TLSClientConfig:        &tls.Config{RootCAs: roots, ServerName: l.serverName, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        &tls.Config{RootCAs: roots, ServerName: l.config.MemberServerName, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    handshakeTimeout,
 		DisableCompression:     true,
 		IdleConnTimeout:        idleTimeout,
@@ -217,8 +187,8 @@ func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	if err != nil || res.StatusCode != http.StatusUnauthorized || hasBody(out) {
 		return res, err
 	}
-	if now, err := l.credentials.Credential(l.member); err != nil || now.Token == used {
-		//lint:ignore nilerr The first answer stands where there is no other credential.
+	if now, err := l.config.Credentials.Credential(l.member); err != nil || now.Token == used {
+		//lint:ignore nilerr Without another credential the first reply is final.
 		return res, nil
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
@@ -228,7 +198,7 @@ func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 }
 
 func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, string, error) {
-	credential, err := l.credentials.Credential(l.member)
+	credential, err := l.config.Credentials.Credential(l.member)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errCredential, err)
 	}
@@ -295,9 +265,9 @@ func (l *routes) of(member string) *route {
 	if found, ok := l.byMember[member]; ok {
 		return found
 	}
-	made := l.newRoute(member)
-	l.byMember[member] = made
-	return made
+	added := l.newRoute(member)
+	l.byMember[member] = added
+	return added
 }
 
 func (l *routes) forget(member string) {

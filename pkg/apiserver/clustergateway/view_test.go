@@ -64,19 +64,17 @@ func TestGatewayREST_ReportsMemberWithoutTunnelUnhealthy(t *testing.T) {
 	members.set(member, false)
 	members.SetCredential("a", true, "2", false)
 	healthy := gatewayv1alpha1.ClusterGatewayStatus{Healthy: true}
-	away := gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
-	always, never := func(string) bool { return true }, func(string) bool { return false }
+	disconnected := gatewayv1alpha1.ClusterGatewayStatus{HealthyReason: gatewayv1alpha1.HealthyReasonNotConnected}
 	for name, tc := range map[string]struct {
-		connected, expected func(string) bool
-		want                gatewayv1alpha1.ClusterGatewayStatus
+		liveness Liveness
+		want     gatewayv1alpha1.ClusterGatewayStatus
 	}{
-		"its tunnel is open":            {always, never, healthy},
-		"its tunnel is gone":            {never, never, away},
-		"it was there a moment ago":     {never, always, healthy},
-		"nobody knows who is connected": {nil, nil, healthy},
+		"its tunnel is open":               {tunnelOf{reachable: true}, healthy},
+		"its tunnel is lost":               {tunnelOf{}, disconnected},
+		"its tunnel was lost a moment ago": {tunnelOf{expected: true}, healthy},
 	} {
 		t.Run(name, func(t *testing.T) {
-			served := &gatewayREST{members: members, away: (&Handler{connected: tc.connected, expected: tc.expected}).unreached}
+			served := &gatewayREST{members: members, liveness: tc.liveness}
 			one, err := served.Get(t.Context(), "a", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -94,6 +92,16 @@ func TestGatewayREST_ReportsMemberWithoutTunnelUnhealthy(t *testing.T) {
 		})
 	}
 }
+
+// tunnelOf is the Liveness of a member.
+type tunnelOf struct {
+	Liveness
+	reachable, expected bool
+}
+
+func (t tunnelOf) Reachable(string) bool { return t.reachable }
+
+func (t tunnelOf) Expected(string) bool { return t.expected }
 
 func TestState_VersionIsLargerOfMemberAndCredential(t *testing.T) {
 	for version, s := range map[string]state{

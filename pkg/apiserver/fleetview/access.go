@@ -31,7 +31,7 @@ func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalA
 	for i, member := range members {
 		group.Go(func() error {
 			var err error
-			may[i], err = allowed(ctx, h.reviewer, clustergateway.ProxyAttributes(caller, member))
+			may[i], err = allowed(ctx, h.hub.Reviews, clustergateway.ProxyAttributes(caller, member))
 			return err
 		})
 	}

@@ -54,7 +54,7 @@ func (f *follower) run(ctx context.Context) {
 		case <-time.After(wait):
 		}
 		// A caller that lost access to the member must not learn anything more about it.
-		may, err := f.watch.h.reachable(ctx, f.watch.h.reviewer, f.watch.caller, []string{f.question.member})
+		may, err := f.watch.h.reachable(ctx, f.watch.h.hub.Reviews, f.watch.caller, []string{f.question.member})
 		if err == nil && len(may) == 0 {
 			<-ctx.Done() // watch.check detects and reports that for all members.
 			return

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -49,11 +48,9 @@ type Config struct {
 	Gateway   Gateway
 	Inventory Inventory
 	Views     Views
-	// Authorizer decides whether a caller may reach all members.
-	Authorizer authorizer.UnconditionalAuthorizer
-	// Reviewer decides about members one by one, and again while a watch lasts. If unset, it is
-	// Authorizer.
-	Reviewer authorizer.UnconditionalAuthorizer
+	// Authorizers ask the hub which members a caller may reach: Requests about all of them, Reviews
+	// about each of them, and again during a watch.
+	Authorizers clustergateway.Authorizers
 	// Serializer encodes refusals in the format that the caller asked for.
 	Serializer runtime.NegotiatedSerializer
 	// Parallel is how many members are asked at once for one request, by default DefaultParallel.
@@ -71,8 +68,7 @@ type Handler struct {
 	gateway    Gateway
 	inventory  Inventory
 	views      Views
-	authorizer authorizer.UnconditionalAuthorizer
-	reviewer   authorizer.UnconditionalAuthorizer
+	hub        clustergateway.Authorizers
 	serializer runtime.NegotiatedSerializer
 	parallel   int
 	documents  *documents
@@ -88,12 +84,9 @@ type Handler struct {
 // New returns a Handler with defaults for what the Config leaves out.
 func New(c Config) *Handler {
 	h := &Handler{
-		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, authorizer: c.Authorizer, reviewer: c.Reviewer, serializer: c.Serializer,
+		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, hub: c.Authorizers, serializer: c.Serializer,
 		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
 		cursors: newCursors(trailsLimit), ahead: budget{limit: aheadOfAll},
-	}
-	if h.reviewer == nil {
-		h.reviewer = c.Authorizer
 	}
 	if h.parallel <= 0 {
 		h.parallel = DefaultParallel
@@ -164,7 +157,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 	if leave, err = h.gateway.EnterUser(caller.GetUser().GetName(), of.view, of.lasts); err != nil {
 		return nil, nil, err
 	}
-	if x.members, err = h.reachable(r.Context(), h.authorizer, caller, h.members(x.view)); err != nil {
+	if x.members, err = h.reachable(r.Context(), h.hub.Requests, caller, h.members(x.view)); err != nil {
 		leave()
 		return nil, nil, err
 	}

@@ -47,7 +47,7 @@ func (wa *watch) forget() {
 func (wa *watch) check(watching context.Context) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(watching, checkTimeout)
 	defer cancel()
-	decision, _, err := wa.h.reviewer.Authorize(ctx, wa.caller)
+	decision, _, err := wa.h.hub.Reviews.Authorize(ctx, wa.caller)
 	if err != nil {
 		return nil, wa.undecided(err)
 	}
@@ -61,7 +61,7 @@ func (wa *watch) check(watching context.Context) ([]byte, error) {
 	if view.qualified != wa.x.view.qualified {
 		return nil, apierrors.NewResourceExpired("the view shows other names now: list again")
 	}
-	members, err := wa.h.reachable(ctx, wa.h.reviewer, wa.caller, wa.h.members(view))
+	members, err := wa.h.reachable(ctx, wa.h.hub.Reviews, wa.caller, wa.h.members(view))
 	if err != nil {
 		return nil, wa.undecided(err)
 	}

@@ -5,19 +5,17 @@ package tunnels
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
 var (
@@ -56,7 +54,6 @@ func (r *tunnelREST) NamespaceScoped() bool { return false }
 
 func (r *tunnelREST) GetSingularName() string { return "tunnel" }
 
-// Get returns one member's tunnel.
 func (r *tunnelREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (runtime.Object, error) {
 	member, ok := r.config.Members.Get(name)
 	if !ok {
@@ -66,23 +63,15 @@ func (r *tunnelREST) Get(_ context.Context, name string, _ *metav1.GetOptions) (
 }
 
 func (r *tunnelREST) List(_ context.Context, options *metainternalversion.ListOptions) (runtime.Object, error) {
-	byLabel, byField := labels.Everything(), fields.Everything()
-	if options != nil && options.LabelSelector != nil {
-		byLabel = options.LabelSelector
-	}
-	if options != nil && options.FieldSelector != nil {
-		byField = options.FieldSelector
-	}
-	for _, requirement := range byField.Requirements() {
-		if requirement.Field != "metadata.name" {
-			return nil, apierrors.NewBadRequest(fmt.Sprintf("field selector %q: only metadata.name is known", requirement.Field))
-		}
+	matches, err := clustergateway.Matcher(options)
+	if err != nil {
+		return nil, err
 	}
 	all, version := r.config.Members.List()
 	list := &tunnelv1alpha1.TunnelList{Items: []tunnelv1alpha1.Tunnel{}}
 	list.ResourceVersion = version
 	for _, member := range all {
-		if byLabel.Matches(labels.Set(member.Labels)) && byField.Matches(fields.Set{"metadata.name": member.Name}) {
+		if matches(member) {
 			list.Items = append(list.Items, *r.view(member))
 		}
 	}

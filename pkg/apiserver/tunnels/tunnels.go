@@ -16,17 +16,12 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
-
-// Inventory looks up members.
-type Inventory interface {
-	Get(name string) (*clusterv1beta1.MemberCluster, bool)
-	List() (all []*clusterv1beta1.MemberCluster, resourceVersion string)
-}
 
 // Config is what a Handler needs. All fields except Connected are required.
 type Config struct {
-	Members Inventory
+	Members *clustergateway.Inventory
 	// IsAgentOf is true for a user of the hub who is the member's agent.
 	IsAgentOf func(ctx context.Context, username, member string) (bool, error)
 	// Upgrade returns the handler that switches protocols on an authorized request and serves a
@@ -86,7 +81,7 @@ func (h *Handler) admit(r *http.Request, info *apirequest.RequestInfo) error {
 	}
 	is, err := h.config.IsAgentOf(r.Context(), user.GetName(), info.Name)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("looking up whether %q is the agent of %q: %w", user.GetName(), info.Name, err))
+		return apierrors.NewInternalError(fmt.Errorf("checking whether %q is the agent of %q: %w", user.GetName(), info.Name, err))
 	}
 	if !is {
 		return apierrors.NewForbidden(proxyResource, info.Name, fmt.Errorf("user %q is not the agent of this member", user.GetName()))

@@ -91,15 +91,17 @@ func startGateway(ctx context.Context) *runningGateway {
 	serving, err := dynamiccertificates.NewStaticCertKeyContent("test", certificate, key)
 	Expect(err).NotTo(HaveOccurred())
 	completed, err := apiserver.Config{
-		Hub: config, Address: "127.0.0.1:0", AuthorizeMemberRequests: true, Certificate: serving, Members: members,
-		MemberGroups: map[string]string{"kubeadm:cluster-admins": administrators},
-		Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
-			credential, err := credentials.Credential(member)
-			return clustergateway.Credential(credential), err
-		}),
-		Dialer: g.registry, NotConnected: tunnel.ErrNotConnected, Connected: g.registry.Connected,
-		Expected: func(name string) bool { return name != lostName },
-		Tunnels:  g.registry.UpgradeHandler, IsAgentOf: (&identity.Identities{Reader: informers, Seats: identity.FleetSeats()}).IsAgentOf,
+		Hub: config, Address: "127.0.0.1:0", Certificate: serving,
+		Config: clustergateway.Config{
+			Members: members, Dialer: g.registry, Liveness: losing{g.registry}, NotConnected: tunnel.ErrNotConnected, Unresponsive: tunnel.ErrUnresponsive,
+			Credentials: clustergateway.CredentialsFunc(func(member string) (clustergateway.Credential, error) {
+				credential, err := credentials.Credential(member)
+				return clustergateway.Credential(credential), err
+			}),
+			AuthorizeMemberRequests: true,
+			MemberGroups:            map[string]string{"kubeadm:cluster-admins": administrators},
+		},
+		Tunnels: g.registry.UpgradeHandler, IsAgentOf: (&identity.Identities{Reader: informers, Seats: identity.FleetSeats()}).IsAgentOf,
 	}.Complete()
 	Expect(err).NotTo(HaveOccurred())
 	server, err := completed.New(ctx)
@@ -109,6 +111,11 @@ func startGateway(ctx context.Context) *runningGateway {
 	register(ctx, g)
 	return g
 }
+
+// losing is a registry that expects one member not to reconnect.
+type losing struct{ *tunnel.Registry }
+
+func (losing) Expected(name string) bool { return name != lostName }
 
 func (g *runningGateway) run(f func() error) {
 	done := make(chan error, 1)

@@ -28,8 +28,8 @@ func (h *Handler) contextFor(ctx context.Context, x *exchange) (context.Context,
 	}
 }
 
-// lasting tracks the long-running requests of a kind, to end them all at once.
-type lasting struct {
+// inFlight tracks the long-running requests of a kind, to end them all at once.
+type inFlight struct {
 	// mu guards the following fields.
 	mu      sync.Mutex
 	stopped bool
@@ -38,7 +38,7 @@ type lasting struct {
 	ended chan struct{}
 }
 
-func (l *lasting) begin(parent context.Context) (context.Context, func()) {
+func (l *inFlight) begin(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,7 @@ func (l *lasting) begin(parent context.Context) (context.Context, func()) {
 }
 
 // wait returns when no request is left, or ctx ends. Only one caller may wait at a time.
-func (l *lasting) wait(ctx context.Context) {
+func (l *inFlight) wait(ctx context.Context) {
 	l.mu.Lock()
 	if len(l.cancels) == 0 {
 		l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *lasting) wait(ctx context.Context) {
 }
 
 // stop ends all requests, and every later one when it begins.
-func (l *lasting) stop() {
+func (l *inFlight) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.stopped = true
