@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -41,10 +40,8 @@ func memberHeader(r *http.Request) (http.Header, error) {
 		}
 	}
 	if len(kept) == 0 && strings.TrimSpace(accepted) != "" {
-		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-			Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-			Message: "a view of the fleet answers in application/json, as objects or as tables: none of that is accepted",
-		}}
+		return nil, failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
+			"a view of the fleet answers in application/json, as objects or as tables: none of that is accepted")
 	}
 	if len(kept) == 0 {
 		kept = []string{"application/json"}

@@ -14,24 +14,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
 
-// questions limits concurrent reviews on the hub. They are cached for ten seconds, as all reviews
-// of the gateway.
-const questions = 32
+// maxReviews limits concurrent reviews on the hub. They are cached for ten seconds, as all reviews of
+// the gateway.
+const maxReviews = 32
 
-// reachable returns the members that the caller may reach. It asks first for all names at once, and
-// the reviewer for each name only if that is refused. A caller does not learn that the others exist.
+// reachable returns the members that the caller may reach. It first asks the hub about all names at
+// once, and about each name only if that is denied. A caller does not learn that the others exist.
 func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalAuthorizer, caller authorizer.Attributes, members []string) ([]string, error) {
 	all, err := allowed(ctx, first, clustergateway.ProxyAttributes(caller, ""))
 	if err != nil || all {
 		return members, err
 	}
-	may := make([]bool, len(members))
+	reaches := make([]bool, len(members))
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(questions)
+	group.SetLimit(maxReviews)
 	for i, member := range members {
 		group.Go(func() error {
 			var err error
-			may[i], err = allowed(ctx, h.hub.Reviews, clustergateway.ProxyAttributes(caller, member))
+			reaches[i], err = allowed(ctx, h.hub.Reviews, clustergateway.ProxyAttributes(caller, member))
 			return err
 		})
 	}
@@ -40,7 +40,7 @@ func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalA
 	}
 	var some []string
 	for i, member := range members {
-		if may[i] {
+		if reaches[i] {
 			some = append(some, member)
 		}
 	}
@@ -49,13 +49,13 @@ func (h *Handler) reachable(ctx context.Context, first authorizer.UnconditionalA
 
 // allowed asks the hub. A failed review is an error, and not a denial: a response would otherwise
 // be incomplete without saying so.
-func allowed(ctx context.Context, by authorizer.UnconditionalAuthorizer, what authorizer.AttributesRecord) (bool, error) {
-	decision, _, err := by.Authorize(ctx, what)
+func allowed(ctx context.Context, by authorizer.UnconditionalAuthorizer, access authorizer.AttributesRecord) (bool, error) {
+	decision, _, err := by.Authorize(ctx, access)
 	if decision == authorizer.DecisionAllow {
 		return true, nil
 	}
 	if err != nil {
-		return false, apierrors.NewInternalError(fmt.Errorf("asking the hub which members the caller may reach: %w", err))
+		return false, apierrors.NewInternalError(fmt.Errorf("reviewing which members the caller may reach: %w", err))
 	}
 	return false, nil
 }

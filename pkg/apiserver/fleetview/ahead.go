@@ -60,18 +60,18 @@ func (t *turns) begin(ctx context.Context, index int) (*turn, error) {
 	return now, t.again(ctx, now)
 }
 
-// again asks the member a second time. Nothing of its first reply may have been written.
+// again sends the request a second time. Nothing of the first reply may have been written.
 func (t *turns) again(ctx context.Context, now *turn) error {
 	now.close()
-	q := now.reply.question
-	q.narrow, q.deadline = false, max(t.fanout.deadline, stalledAfter)
-	now.reply, now.pumped, now.repeated = t.fanout.ask(ctx, []question{q})[0], false, true
+	request := now.reply.request
+	request.narrow, request.deadline = false, max(t.fanout.deadline, stalledAfter)
+	now.reply, now.pumped, now.repeated = t.fanout.send(ctx, []memberRequest{request})[0], false, true
 	select {
 	case <-now.reply.begun:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if now.reply.gives() && now.reply.err == nil {
+	if now.reply.successful() && now.reply.err == nil {
 		return nil
 	}
 	return errors.New(now.reply.status().Message)
@@ -89,7 +89,7 @@ func (t *turns) close() {
 type turn struct {
 	reply *reply
 	sent  time.Time
-	// pumped is true if the reply is read ahead, repeated if the member was asked again.
+	// pumped is true if the reply is read ahead, repeated if the request was sent again.
 	pumped, repeated bool
 
 	mu sync.Mutex // guards the following fields

@@ -61,7 +61,7 @@ func (c *cursors) next() uint64 {
 }
 
 // publish returns the resourceVersion of a list. One that is too long is kept here, and a cursor
-// stands for it: other replicas answer it with 410.
+// stands for it: other replicas return 410 for it.
 func (c *cursors) publish(v versions, members []string) string {
 	text := v.encode(members)
 	if len(text) <= maxVersion {

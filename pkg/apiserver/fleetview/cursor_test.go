@@ -120,7 +120,7 @@ func TestCursors_DoNotResumeInTheMiddleOfAList(t *testing.T) {
 	between := of.step("a", "5")
 	refused(between)
 	if got := of.at("b"); got != "" {
-		t.Errorf("who has told a part of its list is watched from %s", got)
+		t.Errorf("a member with a partly sent list is watched from %s", got)
 	}
 	if _, err := decodeVersions(of.version(), members); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a bookmark in the middle of a list: %v", err)
@@ -257,6 +257,6 @@ func TestCursors_KeepVersionsOfHugeFleet(t *testing.T) {
 		c.publish(at, members)
 	}
 	if _, err := c.versionsOf(given, members); !apierrors.IsResourceExpired(err) || len(c.kept) != room {
-		t.Errorf("%d versions are kept, and the oldest is answered with %v", len(c.kept), err)
+		t.Errorf("%d versions are kept, and the oldest returns %v", len(c.kept), err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// describe answers requests about a server as a whole: its kinds, its OpenAPI, its version.
+// describe serves requests about a server as a whole: its kinds, its OpenAPI, its version.
 func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	path := strings.TrimSuffix(x.url.Path, "/")
 	switch {
@@ -33,10 +33,8 @@ func (h *Handler) describe(w http.ResponseWriter, r *http.Request, x *exchange) 
 	case slices.Contains([]string{"/version", "/healthz", "/livez", "/readyz"}, path):
 		return h.anyOf(w, r, x)
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
-		Message: fmt.Sprintf("a view of the fleet has no %s: ask one member (gateway kubeconfig MEMBER)", untrusted.Excerpt(path, maxText)),
-	}}
+	return failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		fmt.Sprintf("a view of the fleet has no %s: ask one member (gateway kubeconfig MEMBER)", untrusted.Excerpt(path, maxText)))
 }
 
 func isDiscovery(path string) bool {
@@ -57,8 +55,8 @@ func (h *Handler) description(w http.ResponseWriter, r *http.Request, x *exchang
 	return h.anyOf(w, r, x)
 }
 
-// anyOf passes on the first successful reply, in the order of the members' names. It asks more and
-// more members at once, since one is usually enough.
+// anyOf passes on the first successful reply, in the order of the members' names. It sends
+// requests to more and more members at once, since one is usually enough.
 func (h *Handler) anyOf(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
@@ -67,11 +65,11 @@ func (h *Handler) anyOf(w http.ResponseWriter, r *http.Request, x *exchange) err
 	inner.RawQuery = x.query.Encode()
 	var last error
 	for begin, some := 0, 1; begin < len(x.members); begin, some = begin+some, min(2*some, h.parallel) {
-		var questions []question
+		var requests []memberRequest
 		for _, member := range x.members[begin:min(begin+some, len(x.members))] {
-			questions = append(questions, question{member: member, url: &inner, header: header})
+			requests = append(requests, memberRequest{member: member, url: &inner, header: header})
 		}
-		good, _, err := h.gather(r.Context(), f, x, questions)
+		good, _, err := h.gather(r.Context(), f, x, requests)
 		if err != nil {
 			last = err
 			continue
@@ -92,7 +90,7 @@ func passOn(w http.ResponseWriter, of *reply) error {
 	w.Header().Set("Content-Security-Policy", "sandbox")
 	w.WriteHeader(of.code)
 	_, err := io.Copy(w, of)
-	return ignoreGone(err)
+	return abortOnError(err)
 }
 
 // openAPIRoot is the path of the list of descriptions.
@@ -107,27 +105,27 @@ type openAPIPath struct {
 	URL string `json:"serverRelativeURL"`
 }
 
-// openAPI answers with all descriptions that any member has, each in its most frequent version.
+// openAPI writes all descriptions that any member has, each in its most frequent version.
 func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	inner := url.URL{Path: openAPIRoot}
-	var questions []question
+	var requests []memberRequest
 	for _, member := range x.members {
-		questions = append(questions, question{member: member, url: &inner, header: http.Header{"Accept": {"application/json"}}})
+		requests = append(requests, memberRequest{member: member, url: &inner, header: http.Header{"Accept": {"application/json"}}})
 	}
-	good, t, err := h.gather(r.Context(), f, x, questions)
+	good, missing, err := h.gather(r.Context(), f, x, requests)
 	if err != nil {
 		return err
 	}
 	votes := map[string]map[string]int{}
 	for _, reply := range good {
-		var said openAPIPaths
-		if err := reply.read(&said); err != nil {
-			t.failing, t.why = append(t.failing, reply.member), "their OpenAPI cannot be read"
+		var paths openAPIPaths
+		if err := reply.read(&paths); err != nil {
+			missing.failing, missing.reason = append(missing.failing, reply.member), "their OpenAPI cannot be read"
 			continue
 		}
-		for path, at := range said.Paths {
+		for path, at := range paths.Paths {
 			if votes[path] == nil {
 				votes[path] = map[string]int{}
 			}
@@ -142,7 +140,7 @@ func (h *Handler) openAPI(w http.ResponseWriter, r *http.Request, x *exchange) e
 			union.Paths[path] = openAPIPath{URL: chosen}
 		}
 	}
-	t.warn(w.Header(), x.deadline, "read "+openAPIRoot)
+	missing.warn(w.Header(), x.deadline, "read "+openAPIRoot)
 	return document(w, r, "application/json", union)
 }
 
@@ -161,7 +159,7 @@ func mostOf(votes map[string]int) string {
 func document(w http.ResponseWriter, r *http.Request, contentType string, content any) error {
 	text, err := json.Marshal(content)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err))
+		return apierrors.NewInternalError(fmt.Errorf("encoding the response: %w", err))
 	}
 	sum := sha512.Sum512(text)
 	tag := `"` + strings.ToUpper(hex.EncodeToString(sum[:])) + `"`
@@ -176,5 +174,5 @@ func document(w http.ResponseWriter, r *http.Request, contentType string, conten
 		return nil
 	}
 	_, err = w.Write(text)
-	return ignoreGone(err)
+	return abortOnError(err)
 }

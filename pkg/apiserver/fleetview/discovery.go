@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -30,14 +31,14 @@ const (
 		"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 )
 
-// discovery answers with the kinds that any member has, in the requested format.
+// discovery writes the kinds that any member has, in the requested format.
 func (h *Handler) discovery(w http.ResponseWriter, r *http.Request, x *exchange, path string) error {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	all, t, err := h.discover(r, x, "/"+parts[0])
+	all, missing, err := h.discover(r, x, "/"+parts[0])
 	if err != nil {
 		return err
 	}
-	t.warn(w.Header(), x.deadline, "read "+path)
+	missing.warn(w.Header(), x.deadline, "read "+path)
 	groups := union(all)
 	if len(parts) == 1 {
 		if version := aggregatedVersion(r); version != "" {
@@ -65,24 +66,24 @@ func aggregatedVersion(r *http.Request) string {
 	return ""
 }
 
-// discover asks all members for their kinds. The result lacks the kinds of members that do not
-// answer.
+// discover requests the kinds of all members. The result lacks the kinds of members that do not
+// reply.
 func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidiscoveryv2.APIGroupDiscoveryList, *missingMembers, error) {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	known := map[string]kept{}
-	var questions []question
+	var requests []memberRequest
 	for _, member := range x.members {
 		header := http.Header{"Accept": {discoveryAccept}}
 		if etag, last := h.documents.known(member + path); last.document != nil {
 			known[member] = last
 			header.Set("If-None-Match", etag)
 		}
-		questions = append(questions, question{member: member, url: &url.URL{Path: path}, header: header})
+		requests = append(requests, memberRequest{member: member, url: &url.URL{Path: path}, header: header})
 	}
-	t := &missingMembers{total: len(questions)}
+	missing := &missingMembers{total: len(requests)}
 	var all distinct
-	for _, reply := range f.ask(r.Context(), questions) {
+	for _, reply := range f.send(r.Context(), requests) {
 		one, err := h.documentOf(r.Context(), reply, path, known[reply.member])
 		if err == nil {
 			err = all.add(one)
@@ -92,18 +93,18 @@ func (h *Handler) discover(r *http.Request, x *exchange, path string) ([]*apidis
 			return nil, nil, r.Context().Err()
 		case err == nil:
 		case reply.code == http.StatusForbidden, reply.code >= 500, reply.code == http.StatusTooManyRequests:
-			t.without(reply)
+			missing.without(reply)
 		default:
-			t.failing, t.why = append(t.failing, reply.member), untrusted.Excerpt(err.Error(), maxText)
+			missing.failing, missing.reason = append(missing.failing, reply.member), untrusted.Excerpt(err.Error(), maxText)
 		}
 	}
 	if len(all.documents) > 0 {
-		return all.documents, t, nil
+		return all.documents, missing, nil
 	}
-	if len(t.failing) > 0 {
-		t.failure = &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway, Message: t.why}
+	if len(missing.failing) > 0 {
+		missing.failure = &failure(http.StatusBadGateway, clustergateway.ReasonBadGateway, missing.reason).ErrStatus
 	}
-	return nil, nil, x.none(t)
+	return nil, nil, x.none(missing)
 }
 
 func (h *Handler) documentOf(ctx context.Context, reply *reply, path string, known kept) (kept, error) {
@@ -118,7 +119,7 @@ func (h *Handler) documentOf(ctx context.Context, reply *reply, path string, kno
 	case reply.code == http.StatusNotModified && known.document != nil:
 		return known, nil
 	case reply.code != http.StatusOK:
-		return kept{}, fmt.Errorf("it answered %d", reply.code)
+		return kept{}, fmt.Errorf("it replied with %d", reply.code)
 	}
 	content, err := io.ReadAll(io.LimitReader(reply, maxDocument))
 	if err != nil {

@@ -22,7 +22,7 @@
 // a server's URL and drop its query. kubectl and client-go clean the path with path.Join. That
 // changes no colon, equals sign, comma, space or parenthesis, and percent-encodes what has to be.
 // Only the slash of a label's key would not survive: the hub accepts it, but the rest of the key
-// would setMembers another segment. No object's name contains a colon, so no FleetView can be mistaken
+// would become another segment. No object's name contains a colon, so no FleetView can be mistaken
 // for a selector. The segment is the name in the request that the hub authorizes. RBAC's
 // resourceNames can therefore grant each form: a view's name, all, or one selector with exactly
 // this spelling. An asterisk would look like RBAC's wildcard, which resourceNames do not have, so
@@ -33,26 +33,27 @@
 //
 // # Authorization
 //
-//   - The hub authorizes the view: get on fleetviews/proxy of its name; create for the
-//     callers' questions about themselves, which are POSTs.
+//   - The hub authorizes the view: get on fleetviews/proxy of its name; create for
+//     callers' reviews of themselves, which are POSTs.
 //   - The hub says which members the caller may reach: get on clustergateways/proxy, for all
-//     names at once, and for each name only if that is refused. Other members are neither
-//     asked nor mentioned.
-//   - Each member is asked as the caller, and applies its own RBAC. The result is the union
+//     names at once, and for each name only if that is denied. Other members get no request
+//     and are not mentioned.
+//   - Each member gets the request as the caller, and applies its own RBAC. The result is the union
 //     of what the same caller reads from the members one by one.
 //
 // # Failures of members
 //
-// A member that does not answer within its deadline is named in a Warning header. Members that
+// A member that does not reply within its deadline is named in a Warning header. Members that
 // refuse the request are counted in one. A member without the kind is not a failure. If a reply
 // breaks off, the response is a 502, or, if it has begun, ends with an error that every client
-// detects; it is never silently incomplete. A member's bytes are only cut into items, within
+// detects; it is never incomplete without saying so. A member's bytes are only cut into items, within
 // limits.
 //
 // # Watches
 //
-// A watch follows each member with a watch of its own and writes the events of all of them. A watch
-// that began with a list remembers which objects it has sent, within a limit. When a member leaves,
+// A watch reads each member with a watch of its own (reader.go), merges the events of all of them into
+// lines (merger.go), and writes the lines (writer.go). A watch that began with a list remembers which
+// objects it has sent, within a limit. When a member leaves,
 // it can therefore send DELETED events for its objects, and it can list and compare a member that
 // has compacted. A watch that resumed from an earlier list or watch does not know its caller's
 // objects: when a member leaves it ends with 410, and the caller lists again.

@@ -20,18 +20,18 @@ const (
 	// knownDocuments limits how many different documents are kept; members of one version with the
 	// same CRDs have the same.
 	knownDocuments = 64
-	// maxCached limits their total size in bytes, because one member can make up any number of them.
+	// maxCached limits their total size in bytes, because one member can generate any number of them.
 	maxCached = 128 << 20
 	// knownMembers limits the members whose last document is cached by its ETag.
 	knownMembers = 8192
 )
 
-// documentLimits limit the size of one decoded document: three bytes can setMembers three hundred. The
+// documentLimits limit the size of one decoded document: three bytes can become three hundred. The
 // document of a member with 2,000 CRDs has about 130,000 values.
 var documentLimits = untrusted.Limits{Bytes: maxDocument, Values: 300_000, Depth: 20}
 
 // documents caches members' discovery documents by content, so that a thousand equal members need
-// one. Each request still asks the member as its caller; only the transfer and the decoding are
+// one. Each request is still sent to the member as its caller; only the transfer and the decoding are
 // saved.
 type documents struct {
 	// mu guards all fields.

@@ -66,7 +66,7 @@ func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 			t.Fatalf("a hundred thousand groups are taken for %d bytes", one.bytes)
 		}
 		if sum := d.byContent.Len() * one.bytes; d.size > maxCached || sum > maxCached+one.bytes {
-			t.Fatalf("%d documents are held, which take %d bytes and are counted as %d", d.byContent.Len(), sum, d.size)
+			t.Fatalf("%d documents are kept, which take %d bytes and are counted as %d", d.byContent.Len(), sum, d.size)
 		}
 	}
 	if _, last := d.known("hostile"); last.document == nil {
@@ -78,7 +78,7 @@ func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 	}
 	size := d.size
 	if same, err := d.read("third", "", discoveryOf(resources(10))); err != nil || same.document != again.document || d.size != size {
-		t.Errorf("members alike are two documents, with error %v, and %d bytes are held in place of %d", err, d.size, size)
+		t.Errorf("equal members have two documents, with error %v, and %d bytes are kept instead of %d", err, d.size, size)
 	}
 }
 

@@ -23,11 +23,11 @@ const (
 	// DefaultDeadline is the time until a member's status line, and until the end of its reply if
 	// it refuses.
 	DefaultDeadline = 2 * time.Second
-	// MaxDeadline is the largest deadline that a request can ask for.
+	// MaxDeadline is the largest deadline that a request can have.
 	MaxDeadline = 30 * time.Second
 	// deadlineParameter is the query parameter for it, in seconds.
 	deadlineParameter = "memberTimeoutSeconds"
-	// DefaultParallel is how many members are asked at once for one request.
+	// DefaultParallel is how many members get a request at once for one request of a caller.
 	DefaultParallel = 64
 	// wide is up to how many members may each have as much unread data in the gateway as a single
 	// one, which is 4 MiB. For more members the gateway buffers little.
@@ -47,13 +47,13 @@ func deadlineOf(query url.Values) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), nil
 }
 
-// fanout asks several members the same.
+// fanout sends requests to several members.
 type fanout struct {
 	handler  *Handler
 	request  *http.Request
 	view     string
 	deadline time.Duration
-	// slots are the members asked at once. bodies limits how many of them keep their slot until
+	// slots are the requests in flight at once. bodies limits how many of them keep their slot until
 	// their reply has ended.
 	slots, bodies chan struct{}
 	group         sync.WaitGroup
@@ -66,7 +66,8 @@ func (h *Handler) newFanout(r *http.Request, view string, deadline time.Duration
 	return &fanout{handler: h, request: r, view: view, deadline: deadline, slots: make(chan struct{}, h.parallel), bodies: make(chan struct{}, h.parallel)}
 }
 
-type question struct {
+// memberRequest is a request to one member.
+type memberRequest struct {
 	member string
 	url    *url.URL
 	header http.Header
@@ -76,20 +77,20 @@ type question struct {
 	narrow bool
 	// deadline limits the wait for the status line; 0 is the deadline of the fanout.
 	deadline time.Duration
-	// large keeps the slot until the reply has ended, unless the member is silent, because reading
+	// large keeps the slot until the reply has ended, unless the member does not reply, because reading
 	// it may take long.
 	large bool
 	// idle limits a pause in the middle of the reply; 0 is no limit.
 	idle time.Duration
 }
 
-// ask asks members, and returns their replies in that order, not yet begun.
-func (f *fanout) ask(ctx context.Context, all []question) []*reply {
+// send sends requests, and returns the replies in their order, not yet begun.
+func (f *fanout) send(ctx context.Context, all []memberRequest) []*reply {
 	replies := make([]*reply, len(all))
-	for i, q := range all {
-		q.narrow = q.narrow || len(all) > wide
-		q.idle = max(f.deadline, stalledAfter)
-		replies[i] = f.start(ctx, q)
+	for i, request := range all {
+		request.narrow = request.narrow || len(all) > wide
+		request.idle = max(f.deadline, stalledAfter)
+		replies[i] = f.start(ctx, request)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,12 +98,12 @@ func (f *fanout) ask(ctx context.Context, all []question) []*reply {
 	return replies
 }
 
-// start asks one member. The caller must close the reply or end the context.
-func (f *fanout) start(ctx context.Context, q question) *reply {
+// start sends one request. The caller must close the reply or end the context.
+func (f *fanout) start(ctx context.Context, request memberRequest) *reply {
 	memberCtx, cancel := context.WithCancelCause(ctx)
-	r := newReply(q.member, q.idle, cancel)
-	r.question = q
-	f.group.Go(func() { f.serve(memberCtx, q, r) })
+	r := newReply(request.member, request.idle, cancel)
+	r.memberRequest = q
+	f.group.Go(func() { f.serve(memberCtx, request, r) })
 	return r
 }
 
@@ -116,11 +117,11 @@ func (f *fanout) close() {
 	f.group.Wait()
 }
 
-// serve asks one member in the same way as a request to that member alone.
-func (f *fanout) serve(ctx context.Context, q question, into *reply) {
+// serve sends a request in the same way as a request of a caller to that member alone.
+func (f *fanout) serve(ctx context.Context, request memberRequest, into *reply) {
 	defer into.cancel(nil)
 	places := f.slots
-	if q.large {
+	if request.large {
 		places = f.bodies
 	}
 	select {
@@ -135,39 +136,39 @@ func (f *fanout) serve(ctx context.Context, q question, into *reply) {
 	slot := time.AfterFunc(slotFor, release)
 	defer slot.Stop()
 	into.onBegin = release
-	if q.large {
+	if request.large {
 		into.onBegin = func() { slot.Stop() }
 	}
-	late := time.AfterFunc(cmp.Or(q.deadline, f.deadline), func() {
-		into.begin(http.StatusGatewayTimeout, errSilent)
-		if !into.gives() {
-			into.cancel(errSilent) // The deadline also applies to the body of a refusal.
+	late := time.AfterFunc(cmp.Or(request.deadline, f.deadline), func() {
+		into.begin(http.StatusGatewayTimeout, errLate)
+		if !into.successful() {
+			into.cancel(errLate) // The deadline also applies to the body of a refusal.
 		}
 	})
 	defer late.Stop()
 	stop := context.AfterFunc(ctx, func() { _ = into.body.CloseWithError(context.Cause(ctx)) })
 	defer stop()
-	into.end(f.forward(ctx, q, into))
+	into.end(f.forward(ctx, request, into))
 }
 
 // forward returns nil if the reply was complete.
-func (f *fanout) forward(ctx context.Context, q question, into *reply) (err error) {
+func (f *fanout) forward(ctx context.Context, request memberRequest, into *reply) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			//nolint:errorlint // It is panicked with as it is, by net/http.
+			//nolint:errorlint // net/http panics with exactly this value.
 			if v != http.ErrAbortHandler {
 				// No HTTP server is above this goroutine that would recover the panic.
-				klog.FromContext(ctx).Error(nil, "Panic while a member was asked", "member", q.member, "panic", v, "stack", string(debug.Stack()))
+				klog.FromContext(ctx).Error(nil, "Recovered a panic in a request to a member", "member", request.member, "panic", v, "stack", string(debug.Stack()))
 			}
-			err = fmt.Errorf("the reply of member %q broke off", q.member)
+			err = fmt.Errorf("the reply of member %q broke off", request.member)
 		}
 	}()
-	if q.narrow {
+	if request.narrow {
 		ctx = clustergateway.WithNarrowWindow(ctx)
 	}
 	r := f.request.Clone(ctx)
-	r.Header = q.header.Clone()
-	setBody(r, q.body)
-	f.handler.gateway.ServeMember(into, r, f.view, q.member, q.url)
+	r.Header = request.header.Clone()
+	setBody(r, request.body)
+	f.handler.gateway.ServeMember(into, r, f.view, request.member, request.url)
 	return nil
 }

@@ -15,30 +15,31 @@ import (
 	"time"
 )
 
-// fakeGateway is a gateway whose members all use this handler.
+// fakeGateway is a gateway whose members all use this handler. The host of a request is its member.
 type fakeGateway struct {
 	Gateway // No other method is called.
 	member  http.HandlerFunc
 }
 
-func (g fakeGateway) ServeMember(w http.ResponseWriter, r *http.Request, _, _ string, _ *url.URL) {
+func (g fakeGateway) ServeMember(w http.ResponseWriter, r *http.Request, _, member string, inner *url.URL) {
+	r.URL, r.Host = inner, member
 	g.member(w, r)
 }
 
-// atOnce is how many of them are asked at once.
+// atOnce is how many of them get a request at once.
 const atOnce = 3
 
-// fanoutOver asks members that all use the same handler.
+// fanoutOver sends requests to members that all use the same handler.
 func fanoutOver(t *testing.T, does http.HandlerFunc) *fanout {
 	h := New(Config{Parallel: atOnce, Gateway: fakeGateway{member: does}})
 	return h.newFanout(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody), "all", DefaultDeadline)
 }
 
-// A panic while a member is asked ends that request, not the gateway.
+// A panic in a request to a member ends that request, not the gateway.
 func TestFanout_PanicEndsOnlyTheReplyOfItsMember(t *testing.T) {
 	f := fanoutOver(t, func(http.ResponseWriter, *http.Request) { panic("a defect") })
 	defer f.close()
-	reply := f.ask(t.Context(), []question{{member: "a", url: &url.URL{}}})[0]
+	reply := f.send(t.Context(), []memberRequest{{member: "a", url: &url.URL{}}})[0]
 	<-reply.begun
 	if reply.err == nil || reply.code != http.StatusBadGateway {
 		t.Errorf("got %d, %v", reply.code, reply.err)
@@ -67,7 +68,7 @@ func TestFanout_AbortsReplyThatStalls(t *testing.T) {
 				})
 				defer f.close()
 				began := time.Now()
-				_, err := io.ReadAll(f.ask(t.Context(), []question{{member: "a", url: &url.URL{}}})[0])
+				_, err := io.ReadAll(f.send(t.Context(), []memberRequest{{member: "a", url: &url.URL{}}})[0])
 				if took := time.Since(began); !errors.Is(err, errStalled) || took != c.want {
 					t.Errorf("got %v after %v", err, took)
 				}
@@ -86,7 +87,7 @@ func TestFanout_KeepsReplyThatIsReadSlowly(t *testing.T) {
 			}
 		})
 		defer f.close()
-		reply := f.ask(t.Context(), []question{{member: "a", url: &url.URL{}}})[0]
+		reply := f.send(t.Context(), []memberRequest{{member: "a", url: &url.URL{}}})[0]
 		for range pieces {
 			time.Sleep(stalledAfter)
 			if _, err := reply.Read(make([]byte, 1)); err != nil {
@@ -98,16 +99,16 @@ func TestFanout_KeepsReplyThatIsReadSlowly(t *testing.T) {
 
 // The fan-out sends requests to a few of many members at a time. A member with a long reply keeps
 // its slot until the end; one that does not reply loses it.
-func TestFanout_LimitsMembersAskedAtOnce(t *testing.T) {
+func TestFanout_LimitsRequestsInFlight(t *testing.T) {
 	const members, tick = 4 * atOnce, slotFor / 2
 	for name, c := range map[string]struct {
 		before, after time.Duration
 		large         bool
 		want          int
 	}{
-		"until they have answered":       {before: tick, after: time.Hour, want: atOnce},
-		"until all of them was read":     {before: tick, after: time.Hour, large: true, want: atOnce},
-		"but for those that say nothing": {before: time.Hour, large: true, want: members},
+		"until they have replied":        {before: tick, after: time.Hour, want: atOnce},
+		"until their reply was read":     {before: tick, after: time.Hour, large: true, want: atOnce},
+		"except for those without reply": {before: time.Hour, large: true, want: members},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestFanout_LimitsMembersAskedAtOnce(t *testing.T) {
 					}
 				})
 				for range members {
-					f.start(t.Context(), question{member: "a", url: &url.URL{}, large: c.large, deadline: 24 * time.Hour})
+					f.start(t.Context(), memberRequest{member: "a", url: &url.URL{}, large: c.large, deadline: 24 * time.Hour})
 				}
 				f.group.Wait()
 				if most != c.want {

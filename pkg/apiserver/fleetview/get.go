@@ -20,33 +20,34 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// memberRequest is the request to one member, where a name decides which member has the object.
-type memberRequest struct {
+// candidate is a member that can have the object of a name.
+type candidate struct {
 	member string
 	// name is that on the member.
 	name  string
 	query url.Values
 }
 
-// named returns the members that can have the object of a name, each with its own name for it. In a
+// candidates returns the members that can have the object of a name, each with its own name for it. In a
 // view that qualifies names, the prefix of the name is a member of the view. Members' names may
 // contain dots, so more than one can match.
-func (x *exchange) named(name string) []memberRequest {
-	var all []memberRequest
+func (x *exchange) candidates(name string) []candidate {
+	var all []candidate
 	for _, member := range x.members {
 		if !x.view.qualified {
-			all = append(all, memberRequest{member: member, name: name})
+			all = append(all, candidate{member: member, name: name})
 			continue
 		}
 		if _, its := x.ownNamespace(member); !its {
 			continue
 		}
 		if own, ok := strings.CutPrefix(name, member+"."); ok && own != "" {
-			all = append(all, memberRequest{member: member, name: own})
+			all = append(all, candidate{member: member, name: own})
 		}
 	}
 	return all
@@ -92,16 +93,16 @@ type term struct {
 func (x *exchange) termsOf(selector fields.Selector) []term {
 	var all []term
 	for _, r := range selector.Requirements() {
-		qualified := slices.Contains(nameFields, r.Field) || slices.Contains(nodeFields, r.Field) && len(x.named(r.Value)) > 0
+		qualified := slices.Contains(nameFields, r.Field) || slices.Contains(nodeFields, r.Field) && len(x.candidates(r.Value)) > 0
 		all = append(all, term{Requirement: r, qualified: qualified})
 	}
 	return all
 }
 
 // unqualified returns the list queries for each member. In a view that qualifies names, a selector
-// for one name goes only to the member that it names. If it names none, members are still asked,
-// for nothing, because only they know what an empty list looks like.
-func (x *exchange) unqualified(query url.Values) ([]memberRequest, error) {
+// for one name goes only to the member that it names. If it names none, members still get a
+// request, for nothing, because only they know the format of an empty list.
+func (x *exchange) unqualified(query url.Values) ([]candidate, error) {
 	members, query, err := x.labelled(query)
 	if err != nil {
 		return nil, err
@@ -111,22 +112,22 @@ func (x *exchange) unqualified(query url.Values) ([]memberRequest, error) {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("fieldSelector: %v", err))
 	}
 	terms := x.termsOf(selector)
-	all := make([]memberRequest, 0, len(members))
+	all := make([]candidate, 0, len(members))
 	for _, member := range members {
 		if _, its := x.ownNamespace(member); !its {
 			continue
 		}
 		if !x.view.qualified || selector.Empty() {
-			all = append(all, memberRequest{member: member, query: query})
+			all = append(all, candidate{member: member, query: query})
 		} else if own, some := ownNames(terms, member); some {
-			all = append(all, memberRequest{member: member, query: copied(query, "fieldSelector", own.String())})
+			all = append(all, candidate{member: member, query: copied(query, "fieldSelector", own.String())})
 		}
 	}
 	if len(all) > 0 {
 		return all, nil
 	}
 	for _, member := range members {
-		all = append(all, memberRequest{member: member, query: copied(query, "labelSelector", nothing)})
+		all = append(all, candidate{member: member, query: copied(query, "labelSelector", nothing)})
 	}
 	return all, nil
 }
@@ -193,8 +194,8 @@ func ownNames(terms []term, member string) (own fields.Selector, some bool) {
 	return fields.AndSelectors(all...), true
 }
 
-// get answers with the object of a name: of the only member that has it, or as rows of all members
-// that have it.
+// get writes the object of a name: of the only member that has it, or as rows of all members that have
+// it.
 func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	header, err := memberHeader(r)
 	if err != nil {
@@ -202,47 +203,47 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request, x *exchange) error
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
-	good, t, err := h.find(r, f, x, header)
+	good, missing, err := h.find(r, f, x, header)
 	if err != nil {
 		return err
 	}
 	if wantsTable(header) {
-		return h.splice(r.Context(), w, x, newTurns(f, good), t)
+		return h.splice(r.Context(), w, x, newTurns(f, good), missing)
 	}
-	t.warn(w.Header(), x.deadline, x.what())
+	missing.warn(w.Header(), x.deadline, x.what())
 	if len(good) > 1 {
 		return ambiguous(x, good)
 	}
 	return h.object(w, x, good[0])
 }
 
-// find asks which members have the object. It reports NotFound only if every member has answered,
-// because clients may act on a deletion.
+// find requests the object from the members that can have it. It returns NotFound only if every
+// member has replied, because clients may act on a deletion.
 func (h *Handler) find(r *http.Request, f *fanout, x *exchange, header http.Header) ([]*reply, *missingMembers, error) {
-	candidates := x.named(x.info.Name)
+	candidates := x.candidates(x.info.Name)
 	if len(candidates) == 0 {
 		missing := apierrors.NewNotFound(x.groupResource(), x.info.Name)
 		missing.ErrStatus.Message += ": this view shows names as <member>.<name>, and you may reach no member of that name in it"
 		return nil, nil, missing
 	}
-	questions := make([]question, 0, len(candidates))
+	requests := make([]memberRequest, 0, len(candidates))
 	for _, c := range candidates {
 		inner := x.urlAt(c.member)
-		inner.RawQuery = withoutVersions(x.query)
+		inner.RawQuery = withoutVersions(x.query).Encode()
 		if err := renamed(&inner, x.info.Parts, x.info.Name, c.name); err != nil {
 			return nil, nil, err
 		}
-		questions = append(questions, question{member: c.member, url: &inner, header: header})
+		requests = append(requests, memberRequest{member: c.member, url: &inner, header: header})
 	}
-	return h.gather(r.Context(), f, x, questions)
+	return h.gather(r.Context(), f, x, requests)
 }
 
-func withoutVersions(query url.Values) string {
+func withoutVersions(query url.Values) url.Values {
 	kept := copied(query)
 	for _, key := range notPassed {
 		kept.Del(key)
 	}
-	return kept.Encode()
+	return kept
 }
 
 // renamed replaces a name in a path. The name is the second part after the namespace.
@@ -266,15 +267,14 @@ func ambiguous(x *exchange, having []*reply) error {
 	for _, reply := range having {
 		names = append(names, reply.member)
 	}
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusConflict, Reason: metav1.StatusReasonConflict,
-		Message: fmt.Sprintf("%s %q is on %d members (%s): choose one with its own kubeconfig (gateway kubeconfig MEMBER), "+
-			"or use a view that qualifies names", x.info.Resource, x.info.Name, len(names), named(names)),
-		Details: &metav1.StatusDetails{Group: x.info.APIGroup, Kind: x.info.Resource, Name: x.info.Name},
-	}}
+	err := failure(http.StatusConflict, metav1.StatusReasonConflict,
+		fmt.Sprintf("%s %q is on %d members (%s): choose one with its own kubeconfig (gateway kubeconfig MEMBER), "+
+			"or use a view that qualifies names", x.info.Resource, x.info.Name, len(names), namesOf(names)))
+	err.ErrStatus.Details = &metav1.StatusDetails{Group: x.info.APIGroup, Kind: x.info.Resource, Name: x.info.Name}
+	return err
 }
 
-// object answers with one object that has the mark of its member.
+// object writes one object with the mark of its member.
 func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
 	content, err := io.ReadAll(io.LimitReader(of, splice.MaxItem+1))
 	if err == nil && len(content) > splice.MaxItem {
@@ -289,7 +289,7 @@ func (h *Handler) object(w http.ResponseWriter, x *exchange, of *reply) error {
 	}
 	plainHeaders(w.Header())
 	_, err = w.Write(content)
-	return ignoreGone(err)
+	return abortOnError(err)
 }
 
 // subresource passes on a subresource from the only member that has the object: its logs, which may
@@ -319,7 +319,7 @@ func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchang
 	}
 	inner := x.urlAt(good[0].member)
 	inner.RawQuery = x.query.Encode()
-	for _, c := range x.named(x.info.Name) {
+	for _, c := range x.candidates(x.info.Name) {
 		if c.member == good[0].member {
 			if err := renamed(&inner, x.info.Parts, x.info.Name, c.name); err != nil {
 				return err
@@ -331,15 +331,16 @@ func (h *Handler) subresource(w http.ResponseWriter, r *http.Request, x *exchang
 }
 
 func badGateway(member string, err error) *apierrors.StatusError {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusBadGateway, Reason: reasonBadGateway,
-		Message: fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, untrusted.Excerpt(err.Error(), maxText)),
-	}}
+	return failure(http.StatusBadGateway, clustergateway.ReasonBadGateway,
+		fmt.Sprintf("the reply of member %q cannot be passed on: %s", member, untrusted.Excerpt(err.Error(), maxText)))
 }
 
-// silence is the error for members that returned nothing, if the reason is not that they have
-// nothing.
-func silence(x *exchange, t *missingMembers) error {
+func failure(code int32, reason metav1.StatusReason, message string) *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: message}}
+}
+
+// unread is the error for members that returned nothing, if the reason is not that they have nothing.
+func unread(x *exchange, t *missingMembers) error {
 	err := apierrors.NewServiceUnavailable(strings.Join(t.unreadReasons(x.deadline), "; ") + "; no other has anything")
 	if len(t.unread()) < t.total {
 		err.ErrStatus.Code, err.ErrStatus.Reason = http.StatusGatewayTimeout, metav1.StatusReasonTimeout
@@ -347,16 +348,16 @@ func silence(x *exchange, t *missingMembers) error {
 	return err
 }
 
-// ignoreGone is nil for a caller that has disconnected, because it needs no response.
-func ignoreGone(err error) error {
+// abortOnError aborts the response of a caller that has disconnected, because it needs no error.
+func abortOnError(err error) error {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-// errNobody means that no member answered the request.
-var errNobody = errors.New("no member answered")
+// errNoReply means that no member replied to the request.
+var errNoReply = errors.New("no member replied")
 
 // groupResource is the requested resource, in errors.
 func (x *exchange) groupResource() schema.GroupResource {

@@ -30,7 +30,7 @@ func TestExchange_QualifiedNamesGoToTheNamedMember(t *testing.T) {
 		// want is the path, and the selector if there is one, of the request to each member.
 		want map[string]string
 	}{
-		"all are asked for all": {
+		"all objects of all members": {
 			path: pods, want: map[string]string{"east": pods, "west": pods},
 		},
 		"a namespace as it is on every member": {
@@ -65,19 +65,19 @@ func TestExchange_QualifiedNamesGoToTheNamedMember(t *testing.T) {
 				query.Set("fieldSelector", c.selector)
 			}
 			x := qualifiedOver(apirequest.RequestInfo{Namespace: c.namespace, Resource: "pods"}, c.path, query)
-			questions, err := x.questions(http.Header{})
+			requests, err := x.memberRequests(http.Header{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := map[string]string{}
-			for _, q := range questions {
+			for _, q := range requests {
 				got[q.member] = q.url.Path
 				if selector := q.url.Query().Get("fieldSelector"); selector != "" {
 					got[q.member] += " " + selector
 				}
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("who is asked (-want +got):\n%s", diff)
+				t.Errorf("members with a request (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -103,12 +103,12 @@ func TestExchange_AccessReviewOfAQualifiedNameGoesToItsMember(t *testing.T) {
 					t.Fatal(err)
 				}
 				x := qualifiedOver(apirequest.RequestInfo{Resource: "selfsubjectaccessreviews"}, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", nil)
-				questions, err := x.selfQuestions(http.Header{"Content-Type": {form}}, body)
+				requests, err := x.reviewRequests(http.Header{"Content-Type": {form}}, body)
 				if err != nil {
 					t.Fatal(err)
 				}
 				got := map[string]string{}
-				for _, q := range questions {
+				for _, q := range requests {
 					// Decoded as an API server does, which finds the kind only in the body.
 					object, _, err := scheme.Codecs.UniversalDeserializer().Decode(q.body, nil, nil)
 					if err != nil {
@@ -117,7 +117,7 @@ func TestExchange_AccessReviewOfAQualifiedNameGoesToItsMember(t *testing.T) {
 					got[q.member] = object.(*authorizationv1.SelfSubjectAccessReview).Spec.ResourceAttributes.Name
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
-					t.Errorf("who is asked for what (-want +got):\n%s", diff)
+					t.Errorf("names in the requests (-want +got):\n%s", diff)
 				}
 			})
 		}

@@ -5,6 +5,7 @@ package fleetview
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +23,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	apirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
 )
@@ -32,28 +32,22 @@ type Gateway interface {
 	// ServeMember forwards a request to a member as its caller.
 	ServeMember(w http.ResponseWriter, r *http.Request, view, member string, inner *url.URL)
 	// EnterUser counts a request of a user, once for all members.
-	EnterUser(user, view string, lasts bool) (leave func(), err error)
+	EnterUser(user, view string, longRunning bool) (leave func(), err error)
 	// Record records a request for a view.
 	Record(r *http.Request, view string, info *apirequest.RequestInfo, path string, code int, bytes int64, began time.Time)
-}
-
-// Inventory lists the members of the hub.
-type Inventory interface {
-	// List returns all members in the order of their names.
-	List() ([]*clusterv1beta1.MemberCluster, string)
 }
 
 // Config is what a Handler needs. The fields up to Serializer are required.
 type Config struct {
 	Gateway   Gateway
-	Inventory Inventory
+	Inventory *clustergateway.Inventory
 	Views     Views
 	// Authorizers ask the hub which members a caller may reach: Requests about all of them, Reviews
 	// about each of them, and again during a watch.
 	Authorizers clustergateway.Authorizers
-	// Serializer encodes refusals in the format that the caller asked for.
+	// Serializer encodes refusals in the format that the caller accepts.
 	Serializer runtime.NegotiatedSerializer
-	// Parallel is how many members are asked at once for one request, by default DefaultParallel.
+	// Parallel is how many members get a request at once, by default DefaultParallel.
 	Parallel int
 	// ReviewPeriod is how often a watch's authorization and members are checked again, by default
 	// DefaultReviewPeriod.
@@ -63,10 +57,10 @@ type Config struct {
 	Remembered int64
 }
 
-// Handler answers requests for views. Authentication, authorization and WithParsed run before it.
+// Handler serves requests for views. Authentication, authorization and WithParsed run before it.
 type Handler struct {
 	gateway    Gateway
-	inventory  Inventory
+	inventory  *clustergateway.Inventory
 	views      Views
 	hub        clustergateway.Authorizers
 	serializer runtime.NegotiatedSerializer
@@ -85,18 +79,10 @@ type Handler struct {
 func New(c Config) *Handler {
 	h := &Handler{
 		gateway: c.Gateway, inventory: c.Inventory, views: c.Views, hub: c.Authorizers, serializer: c.Serializer,
-		parallel: c.Parallel, documents: newDocuments(), stopping: make(chan struct{}), reviewed: c.ReviewPeriod,
-		cursors: newCursors(trailsLimit), ahead: budget{limit: aheadOfAll},
+		parallel: cmp.Or(c.Parallel, DefaultParallel), documents: newDocuments(), stopping: make(chan struct{}),
+		reviewed: cmp.Or(c.ReviewPeriod, DefaultReviewPeriod), cursors: newCursors(trailsLimit), ahead: budget{limit: aheadOfAll},
 	}
-	if h.parallel <= 0 {
-		h.parallel = DefaultParallel
-	}
-	if h.reviewed <= 0 {
-		h.reviewed = DefaultReviewPeriod
-	}
-	if h.remembered.limit = c.Remembered; h.remembered.limit <= 0 {
-		h.remembered.limit = DefaultRemembered
-	}
+	h.remembered.limit = cmp.Or(c.Remembered, DefaultRemembered)
 	return h
 }
 
@@ -112,7 +98,7 @@ type exchange struct {
 	deadline time.Duration
 }
 
-// ServeHTTP answers a request for a view, or refuses it with the reason.
+// ServeHTTP serves a request for a view, or refuses it with the reason.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p, ok := parsedFrom(r.Context())
 	if !ok || p.err != nil {
@@ -138,7 +124,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func(), err error) {
 	caller, err := filters.GetAuthorizerAttributes(r.Context())
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading who asks for what: %w", err)
+		return nil, nil, fmt.Errorf("reading the attributes of the request: %w", err)
 	}
 	if err := onlyReads(r.Method, of); err != nil {
 		return nil, nil, err
@@ -154,7 +140,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
 	x.query.Del(deadlineParameter)
-	if leave, err = h.gateway.EnterUser(caller.GetUser().GetName(), of.view, of.lasts); err != nil {
+	if leave, err = h.gateway.EnterUser(caller.GetUser().GetName(), of.view, of.longRunning); err != nil {
 		return nil, nil, err
 	}
 	if x.members, err = h.reachable(r.Context(), h.hub.Requests, caller, h.members(x.view)); err != nil {
@@ -171,7 +157,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 
 var viewResource = schema.GroupResource{Group: "cluster.core.oam.dev", Resource: "fleetviews/proxy"}
 
-// selfReviews are callers' questions about themselves, which are POSTs.
+// selfReviews are callers' reviews of themselves, which are POSTs.
 var selfReviews = []string{"selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"}
 
 func isSelfReview(info *apirequest.RequestInfo) bool {
@@ -191,13 +177,11 @@ func onlyReads(method string, of *request) error {
 }
 
 // readOnly is a 405 that says how to reach one member.
-func readOnly(view, why string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
-		Message: why + ": reach one member for this, with the kubeconfig that `gateway kubeconfig MEMBER` prints " +
-			"(/apis/cluster.core.oam.dev/v1alpha1/clustergateways/MEMBER/proxy)",
-		Details: &metav1.StatusDetails{Group: "cluster.core.oam.dev", Kind: viewv1alpha1.Resource, Name: view},
-	}}
+func readOnly(view, reason string) error {
+	err := failure(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, reason+
+		": reach one member for this, with the kubeconfig that `gateway kubeconfig MEMBER` prints (/apis/cluster.core.oam.dev/v1alpha1/clustergateways/MEMBER/proxy)")
+	err.ErrStatus.Details = &metav1.StatusDetails{Group: "cluster.core.oam.dev", Kind: viewv1alpha1.Resource, Name: view}
+	return err
 }
 
 // dispatch dispatches the request by its kind.

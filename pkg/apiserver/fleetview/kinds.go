@@ -96,13 +96,7 @@ func joined(known *apidiscoveryv2.APIVersionDiscovery, more apidiscoveryv2.APIVe
 }
 
 func onlyRead(verbs []string) []string {
-	var kept []string
-	for _, verb := range verbs {
-		if slices.Contains(readVerbs, verb) {
-			kept = append(kept, verb)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(verbs), func(verb string) bool { return !slices.Contains(readVerbs, verb) })
 }
 
 // legacyForm is the response for clients without aggregated discovery; nil if there is no such

@@ -12,9 +12,7 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
@@ -22,7 +20,7 @@ import (
 // notPassed are parameters that mean something else, or nothing, to one member.
 var notPassed = []string{"limit", "continue", "resourceVersion", "resourceVersionMatch"}
 
-// list answers with the items of all members.
+// list writes the items of all members.
 func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	w = newProgressWriter(w)
 	header, err := memberHeader(r)
@@ -33,7 +31,7 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 	if err != nil {
 		return err
 	}
-	questions, err := x.questions(header)
+	requests, err := x.memberRequests(header)
 	if err != nil {
 		return err
 	}
@@ -52,35 +50,31 @@ func (h *Handler) list(w http.ResponseWriter, r *http.Request, x *exchange) erro
 		if limit == 0 {
 			limit = math.MaxInt64
 		}
-		return h.page(w, r, x, questions, limit, begin)
+		return h.page(w, r, x, requests, limit, begin)
 	}
 	if streams {
-		return h.stream(w, r, x, questions)
+		return h.stream(w, r, x, requests)
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
-	good, t, err := h.gather(r.Context(), f, x, questions)
+	good, missing, err := h.gather(r.Context(), f, x, requests)
 	if err != nil {
 		return err
 	}
-	return h.splice(r.Context(), w, x, newTurns(f, good), t)
+	return h.splice(r.Context(), w, x, newTurns(f, good), missing)
 }
 
-// questions returns the list requests to members.
-func (x *exchange) questions(header http.Header) ([]question, error) {
-	query := copied(x.query)
-	for _, key := range notPassed {
-		query.Del(key)
-	}
-	requests, err := x.unqualified(query)
+// memberRequests returns the list requests to members.
+func (x *exchange) memberRequests(header http.Header) ([]memberRequest, error) {
+	candidates, err := x.unqualified(withoutVersions(x.query))
 	if err != nil {
 		return nil, err
 	}
-	all := make([]question, 0, len(requests))
-	for _, a := range requests {
-		inner := x.urlAt(a.member)
-		inner.RawQuery = a.query.Encode()
-		all = append(all, question{member: a.member, url: &inner, header: header})
+	all := make([]memberRequest, 0, len(candidates))
+	for _, c := range candidates {
+		inner := x.urlAt(c.member)
+		inner.RawQuery = c.query.Encode()
+		all = append(all, memberRequest{member: c.member, url: &inner, header: header})
 	}
 	return all, nil
 }
@@ -99,26 +93,26 @@ func (x *exchange) what() string {
 
 // gather waits until each member has sent its status line or is late, and returns the replies that
 // have something. If there are none, it returns the most useful error.
-func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, questions []question) ([]*reply, *missingMembers, error) {
-	t := &missingMembers{total: len(questions)}
+func (h *Handler) gather(ctx context.Context, f *fanout, x *exchange, requests []memberRequest) ([]*reply, *missingMembers, error) {
+	missing := &missingMembers{total: len(requests)}
 	var good []*reply
-	for _, reply := range f.ask(ctx, questions) {
+	for _, reply := range f.send(ctx, requests) {
 		select {
 		case <-reply.begun:
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()
 		}
-		if reply.gives() && reply.err == nil {
+		if reply.successful() && reply.err == nil {
 			good = append(good, reply)
-			t.say(reply.header)
+			missing.warned(reply.header)
 			continue
 		}
-		t.without(reply)
+		missing.without(reply)
 	}
 	if len(good) > 0 {
-		return good, t, nil
+		return good, missing, nil
 	}
-	return nil, nil, x.none(t)
+	return nil, nil, x.none(missing)
 }
 
 // none is the error if no member returned anything.
@@ -127,52 +121,47 @@ func (x *exchange) none(t *missingMembers) error {
 	case t.failure != nil:
 		return &apierrors.StatusError{ErrStatus: *t.failure}
 	case len(t.unread()) > 0:
-		return silence(x, t)
+		return unread(x, t)
 	case t.forbidden != nil:
-		said := *t.forbidden
-		said.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", said.Message, len(t.refused), t.total)
-		return &apierrors.StatusError{ErrStatus: said}
+		forbidden := *t.forbidden
+		forbidden.Message = fmt.Sprintf("%s (%d of %d members refuse, none has it for you)", forbidden.Message, len(t.refused), t.total)
+		return &apierrors.StatusError{ErrStatus: forbidden}
 	case t.missing != nil:
 		return &apierrors.StatusError{ErrStatus: *t.missing}
 	}
-	return apierrors.NewInternalError(errNobody)
+	return apierrors.NewInternalError(errNoReply)
 }
 
 // splice writes the items of replies, in the order of their members. A reply that breaks off ends
-// the response with an error that every client detects: it is never silently incomplete. A member
+// the response with an error that every client detects: it is never incomplete without saying so. A member
 // with a malformed reply is left out, with a warning, while the headers can be written.
-func (h *Handler) splice(ctx context.Context, w http.ResponseWriter, x *exchange, order *turns, t *missingMembers) error {
+func (h *Handler) splice(ctx context.Context, w http.ResponseWriter, x *exchange, order *turns, missing *missingMembers) error {
 	defer order.close()
-	buffered := &bufferedWriter{w: w, before: func() { t.warn(w.Header(), x.deadline, x.what()) }}
-	out := splice.NewWriter(buffered, viewv1alpha1.LabelMember, x.view.qualified)
+	out := newListWriter(w, x.view.qualified, func(header http.Header) { missing.warn(header, x.deadline, x.what()) })
 	read := versions{}
-	given := 0
+	written := 0
 	for i := range order.all {
-		restore := saved(out, buffered)
+		restore := out.save()
 		now, version, err := spliceTurn(ctx, out, order, i)
 		member := now.reply.member
 		switch {
 		case err == nil:
-			given++
+			written++
 			read.set(member, version)
-		case buffered.flowing:
+		case out.sent:
 			panic(http.ErrAbortHandler)
 		case splice.IsMalformed(err):
 			restore()
 			now.close()
-			t.malformed(member, err)
+			missing.malformed(member, err)
 		default:
 			return badGateway(member, err)
 		}
 	}
-	if given == 0 {
-		return x.none(t)
+	if written == 0 {
+		return x.none(missing)
 	}
-	plainHeaders(w.Header())
-	if err := out.Close(splice.Metadata{ResourceVersion: h.cursors.publish(read, x.members)}); err != nil {
-		panic(http.ErrAbortHandler)
-	}
-	return buffered.release()
+	return out.finish(splice.Metadata{ResourceVersion: h.cursors.publish(read, x.members)})
 }
 
 // plainHeaders sets the headers of a JSON response. It must not be cached, because it belongs to
@@ -183,11 +172,9 @@ func plainHeaders(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-const reasonBadGateway metav1.StatusReason = "BadGateway"
-
 // spliceTurn writes the items of one member. A reply that breaks off before its first item is
 // written is requested again, once.
-func spliceTurn(ctx context.Context, out *splice.Writer, order *turns, index int) (now *turn, version string, err error) {
+func spliceTurn(ctx context.Context, out *listWriter, order *turns, index int) (now *turn, version string, err error) {
 	now, err = order.begin(ctx, index)
 	if err != nil {
 		return now, "", err
@@ -205,7 +192,7 @@ func spliceTurn(ctx context.Context, out *splice.Writer, order *turns, index int
 	return now, version, err
 }
 
-func spliceOne(out *splice.Writer, from *turn) (version string, err error) {
+func spliceOne(out *listWriter, from *turn) (version string, err error) {
 	in := splice.NewReader(from)
 	if err := in.Open(); err != nil {
 		return "", err

@@ -8,38 +8,28 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 )
 
-// follow starts to follow a member from the watch's position.
-func (wa *watch) follow(ctx context.Context, q question) {
-	ctx, cancel := context.WithCancel(ctx)
-	version := wa.trail.at(q.member)
-	q.narrow = len(wa.x.members) > wide
-	f := &follower{
-		watch: wa, question: q, version: version, out: wa.lines.Member(q.member), cancel: cancel, left: make(chan struct{}),
-		patience: wa.x.deadline, pause: againAfter,
-		memory: newMemory(&wa.h.remembered, version == ""),
+// join starts to read a member from the watch's position.
+func (wa *watch) join(ctx context.Context, request memberRequest) {
+	request.narrow = len(wa.x.members) > wide
+	r := &reader{
+		request: request, fanout: wa.fanout, events: wa.events, reachable: wa.reachable, version: wa.merger.join(request.member),
 	}
-	wa.followed[q.member] = f
-	wa.fanout.group.Go(func() {
-		defer close(f.left)
-		f.run(ctx)
-	})
+	wa.readers[request.member] = r
+	r.start(ctx)
 }
 
-// forget releases the memory budget of the watch.
-func (wa *watch) forget() {
-	for _, f := range wa.followed {
-		f.memory.drop()
-	}
+// reachable is false if the hub has decided that the caller may not reach the member any more.
+func (wa *watch) reachable(ctx context.Context, member string) bool {
+	members, err := wa.h.reachable(ctx, wa.h.hub.Reviews, wa.caller, []string{member})
+	return err != nil || len(members) > 0
 }
 
 // check ends the watch if the caller has lost the view, and updates its members. The objects of new
@@ -74,79 +64,52 @@ func (wa *watch) check(watching context.Context) ([]byte, error) {
 
 // undecided returns an error, which ends the watch, if the hub has not decided for too long. A
 // restart of the hub does not end everybody's watches.
-func (wa *watch) undecided(why error) error {
+func (wa *watch) undecided(reason error) error {
 	if time.Since(wa.decided) < clustergateway.MaxUnreviewed {
 		return nil
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub has not decided for %v whether the watch may continue: %v", clustergateway.MaxUnreviewed, why))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("the hub has not decided for %v whether the watch may continue: %v", clustergateway.MaxUnreviewed, reason))
 }
 
 // setMembers replaces the members of the watch.
 func (wa *watch) setMembers(ctx context.Context, members []string) ([]byte, error) {
 	wa.x.members = members
-	questions, err := wa.x.questions(wa.header)
+	requests, err := wa.x.memberRequests(wa.header)
 	if err != nil {
 		return nil, err
 	}
-	current := map[string]question{}
-	for _, q := range questions {
-		current[q.member] = q
+	current := map[string]bool{}
+	for _, request := range requests {
+		current[request.member] = true
 	}
 	var lines []byte
-	for member, f := range wa.followed {
-		if _, stays := current[member]; stays {
+	for member, r := range wa.readers {
+		if current[member] {
 			continue
 		}
-		gone, err := wa.leave(ctx, f)
+		gone, err := wa.leave(ctx, r)
 		if err != nil {
 			return lines, err
 		}
 		lines = append(lines, gone...)
 	}
-	wa.trail.setMembers(members)
-	for _, q := range questions {
-		if wa.followed[q.member] == nil {
-			wa.follow(ctx, q)
+	wa.merger.trail.setMembers(members)
+	for _, request := range requests {
+		if wa.readers[request.member] == nil {
+			wa.join(ctx, request)
 		}
 	}
-	return append(lines, wa.beginning()...), nil
+	return append(lines, wa.merger.beginning()...), nil
 }
 
-// leave stops following a member and returns the DELETED events of its objects. A watch that was
-// resumed does not know them: its caller lists again.
-func (wa *watch) leave(ctx context.Context, f *follower) ([]byte, error) {
-	member := f.question.member
-	f.cancel()
-	if f.listing {
-		wa.listing--
+// leave stops reading a member and returns the DELETED events of its objects.
+func (wa *watch) leave(ctx context.Context, r *reader) ([]byte, error) {
+	r.cancel()
+	select {
+	case <-r.stopped:
+	case <-ctx.Done():
+		return nil, nil
 	}
-	for waiting := true; waiting; {
-		select {
-		case <-f.left:
-			waiting = false
-		case <-ctx.Done():
-			return nil, nil
-		}
-	}
-	if !f.memory.whole {
-		return nil, errExpired(member, "has left")
-	}
-	lines, err := wa.gone(f, f.memory.forget(true))
-	delete(wa.followed, member)
-	delete(wa.firstReplies, member)
-	return lines, err
-}
-
-// gone are the DELETED events for objects of a member.
-func (wa *watch) gone(f *follower, all []splice.Identity) ([]byte, error) {
-	slices.SortFunc(all, func(a, b splice.Identity) int { return strings.Compare(keyOf(a), keyOf(b)) })
-	var lines []byte
-	for _, of := range all {
-		line, err := f.out.Gone(of, wa.kind, wa.apiVersion, wa.trail.step(f.question.member, ""))
-		if err != nil {
-			return nil, badGateway(f.question.member, err)
-		}
-		lines = append(lines, line...)
-	}
-	return lines, nil
+	delete(wa.readers, r.request.member)
+	return wa.merger.leave(r.request.member)
 }

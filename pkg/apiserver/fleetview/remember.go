@@ -90,7 +90,7 @@ func (m *memory) remove(of splice.Identity) {
 	m.budget.used.Add(-cost)
 }
 
-// drop gives up: it is no longer known what was sent.
+// drop forgets everything: what was sent is no longer known.
 func (m *memory) drop() {
 	m.budget.used.Add(-m.cost)
 	m.cost, m.known, m.whole = 0, map[string]remembered{}, false

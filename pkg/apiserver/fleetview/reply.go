@@ -34,7 +34,7 @@ const (
 )
 
 var (
-	errSilent  = errors.New("it did not answer in time")
+	errLate    = errors.New("it did not reply in time")
 	errStalled = errors.New("it stopped in the middle")
 	errClosed  = errors.New("nobody reads the reply any more")
 )
@@ -43,10 +43,10 @@ var (
 // buffers only one write: the proxy waits until that is read.
 type reply struct {
 	member string
-	// question is what the member was asked, and asked when.
-	question question
-	sent     time.Time
-	header   http.Header
+	// request is the request to the member, sent when.
+	request memberRequest
+	sent    time.Time
+	header  http.Header
 	// begun is closed with the status line, or when none will come.
 	begun chan struct{}
 	body  *io.PipeReader
@@ -65,10 +65,10 @@ type reply struct {
 	// code and err are set once begun is closed.
 	code int
 	err  error
-	// refusal is the body of an error, which is complete once gone is closed; said is the Status
-	// that was parsed from it.
+	// refusal is the body of an error, which is complete once gone is closed; parsed is the Status
+	// in it.
 	refusal []byte
-	said    *metav1.Status
+	parsed  *metav1.Status
 }
 
 var (
@@ -95,14 +95,17 @@ func (r *reply) WriteHeader(code int) {
 	}
 }
 
-// gives is true for a successful reply, once it has begun.
-func (r *reply) gives() bool { return r.code == http.StatusOK || r.code == http.StatusCreated }
+// successful is true for a successful reply, once it has begun.
+func (r *reply) successful() bool { return r.code == http.StatusOK || r.code == http.StatusCreated }
+
+// ok is true for a successful read, once the reply has begun.
+func (r *reply) ok() bool { return r.code == http.StatusOK && r.err == nil }
 
 // Write waits until the data has been read. It keeps the body of an error response instead, because
 // the reader waits longer for other, unresponsive members than this body takes.
 func (r *reply) Write(b []byte) (int, error) {
 	r.begin(http.StatusOK, nil)
-	if r.gives() {
+	if r.successful() {
 		return r.out.Write(b)
 	}
 	room := maxRefusal - len(r.refusal)
@@ -166,30 +169,30 @@ func (r *reply) close() {
 
 // status is the error in an unsuccessful reply, from its Status or its text.
 func (r *reply) status() *metav1.Status {
-	if r.said == nil {
-		r.said = r.readStatus()
+	if r.parsed == nil {
+		r.parsed = r.readStatus()
 	}
-	return r.said
+	return r.parsed
 }
 
 func (r *reply) readStatus() *metav1.Status {
-	made := &metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Message: fmt.Sprintf("member %q answered %d", r.member, r.code)}
+	other := &metav1.Status{Status: metav1.StatusFailure, Code: int32(r.code), Message: fmt.Sprintf("member %q replied with %d", r.member, r.code)}
 	if r.body == nil {
-		return made
+		return other
 	}
 	if r.err != nil {
-		made.Message = fmt.Sprintf("member %q: %v", r.member, r.err)
-		return made
+		other.Message = fmt.Sprintf("member %q: %v", r.member, r.err)
+		return other
 	}
 	<-r.gone
-	var said metav1.Status
-	if err := json.Unmarshal(r.refusal, &said); err == nil && said.Kind == "Status" {
-		said.Code = int32(r.code)
-		said.Message = untrusted.Excerpt(said.Message, maxText)
-		return &said
+	var parsed metav1.Status
+	if err := json.Unmarshal(r.refusal, &parsed); err == nil && parsed.Kind == "Status" {
+		parsed.Code = int32(r.code)
+		parsed.Message = untrusted.Excerpt(parsed.Message, maxText)
+		return &parsed
 	}
 	if text := untrusted.Excerpt(string(r.refusal), maxText); text != "" {
-		made.Message = text
+		other.Message = text
 	}
-	return made
+	return other
 }

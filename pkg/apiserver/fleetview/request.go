@@ -26,9 +26,8 @@ type request struct {
 	// url is the path and the query that members get; info is how members parse it.
 	url  *url.URL
 	info *apirequest.RequestInfo
-	// upgrade is true if the caller wants to switch protocols, lasts if the request is
-	// long-running.
-	upgrade, lasts bool
+	// upgrade is true if the caller wants to switch protocols.
+	upgrade, longRunning bool
 }
 
 // parse returns nil without an error for a request that is not for a view. It returns an error if
@@ -60,7 +59,7 @@ func parse(r *http.Request) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{view: view, url: one.URL(), info: one.Info, upgrade: one.Upgrade, lasts: one.LongRunning}, nil
+	return &request{view: view, url: one.URL(), info: one.Info, upgrade: one.Upgrade, longRunning: one.LongRunning}, nil
 }
 
 type parsedKey struct{}
@@ -89,7 +88,7 @@ func behindEndpoint(r *http.Request) *http.Request {
 	if !strings.HasPrefix(r.URL.Path, paths.ViewEndpoint) || !strings.HasPrefix(r.URL.EscapedPath(), paths.ViewEndpoint) {
 		return r
 	}
-	there := func(path string) string {
+	hubPath := func(path string) string {
 		view, inner, more := strings.Cut(strings.TrimPrefix(path, paths.ViewEndpoint), "/")
 		path = paths.View + view + "/" + gatewayv1alpha1.SubresourceProxy
 		if more {
@@ -99,7 +98,7 @@ func behindEndpoint(r *http.Request) *http.Request {
 	}
 	inner := r.WithContext(r.Context())
 	to := *r.URL
-	to.Path, to.RawPath = there(r.URL.Path), there(r.URL.EscapedPath())
+	to.Path, to.RawPath = hubPath(r.URL.Path), hubPath(r.URL.EscapedPath())
 	inner.URL, inner.RequestURI = &to, to.RequestURI()
 	return inner
 }
@@ -114,7 +113,7 @@ func parsedFrom(ctx context.Context) (parsed, bool) {
 // is false if the request is not for a view.
 func LongRunning(ctx context.Context) (longRunning, isView bool) {
 	p, ok := parsedFrom(ctx)
-	return ok && p.request != nil && (p.request.lasts || p.request.info.Verb == "list"), ok
+	return ok && p.request != nil && (p.request.longRunning || p.request.info.Verb == "list"), ok
 }
 
 // Handles is true for a request that the hub has authorized for the subresource proxy of a view.

@@ -16,38 +16,38 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// maxReview limits a question, and an answer to it, in bytes.
+// maxReview limits a review, and the reply to it, in bytes.
 const maxReview = 1 << 20
 
-// reviewLimits limit the decoded size of a small reply: three bytes can setMembers a hundred. A user
+// reviewLimits limit the decoded size of a small reply: three bytes can become a hundred. A user
 // with a thousand rules gets 20,000 values.
 var reviewLimits = untrusted.Limits{Bytes: maxReview, Values: 50_000, Depth: 20}
 
-// review answers callers' questions about themselves: who they are, and what they may do. An action
-// is allowed if any member allows it.
+// review serves callers' reviews of themselves: who they are, and what they may do. An action is
+// allowed if any member allows it.
 func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxReview+1))
 	if err != nil || len(body) > maxReview {
 		return apierrors.NewBadRequest("the body cannot be read, or is too large")
 	}
 	header := http.Header{"Accept": {"application/json"}, "Content-Type": r.Header.Values("Content-Type")}
-	questions, err := x.selfQuestions(header, body)
+	requests, err := x.reviewRequests(header, body)
 	if err != nil {
 		return err
 	}
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
-	good, t, err := h.gather(r.Context(), f, x, questions)
+	good, missing, err := h.gather(r.Context(), f, x, requests)
 	if err != nil {
 		return err
 	}
-	t.warn(w.Header(), x.deadline, x.what())
+	missing.warn(w.Header(), x.deadline, x.what())
 	var result any
 	switch x.info.Resource {
 	case "selfsubjectaccessreviews":
-		result, err = mayDo(good, t.total)
+		result, err = accessOf(good, missing.total)
 	case "selfsubjectrulesreviews":
-		result, err = rulesOf(good, t.total)
+		result, err = rulesOf(good, missing.total)
 	default:
 		return passOn(w, good[0])
 	}
@@ -56,51 +56,51 @@ func (h *Handler) review(w http.ResponseWriter, r *http.Request, x *exchange) er
 	}
 	text, err := json.Marshal(result)
 	if err != nil {
-		return apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err))
+		return apierrors.NewInternalError(fmt.Errorf("encoding the response: %w", err))
 	}
 	plainHeaders(w.Header())
 	w.WriteHeader(http.StatusCreated)
 	_, err = w.Write(text)
-	return ignoreGone(err)
+	return abortOnError(err)
 }
 
-// selfQuestions returns the requests to members. In a view that qualifies names, a question about
+// reviewRequests returns the requests to members. In a view that qualifies names, a review of access to
 // one object goes to the member in its name.
-func (x *exchange) selfQuestions(header http.Header, body []byte) ([]question, error) {
+func (x *exchange) reviewRequests(header http.Header, body []byte) ([]memberRequest, error) {
 	inner := *x.url
 	inner.RawQuery = x.query.Encode()
 	of, aboutOne := x.accessReviewOf(body)
 	if !aboutOne {
-		var all []question
+		var all []memberRequest
 		for _, member := range x.members {
-			all = append(all, question{member: member, url: &inner, header: header, body: body})
+			all = append(all, memberRequest{member: member, url: &inner, header: header, body: body})
 		}
 		return all, nil
 	}
 	header = header.Clone()
 	header.Set("Content-Type", "application/json")
-	var all []question
-	for _, c := range x.named(of.Spec.ResourceAttributes.Name) {
+	var all []memberRequest
+	for _, c := range x.candidates(of.Spec.ResourceAttributes.Name) {
 		own := of.DeepCopy()
 		own.Spec.ResourceAttributes.Name = c.name
 		text, err := json.Marshal(own)
 		if err != nil {
-			return nil, apierrors.NewInternalError(fmt.Errorf("encoding the question: %w", err))
+			return nil, apierrors.NewInternalError(fmt.Errorf("encoding the review: %w", err))
 		}
-		all = append(all, question{member: c.member, url: &inner, header: header, body: text})
+		all = append(all, memberRequest{member: c.member, url: &inner, header: header, body: text})
 	}
 	return all, nil
 }
 
-// accessReviewOf returns the question about one object with a qualified name; ok is false for any
-// other question. Members refuse what cannot be decoded here.
+// accessReviewOf returns the review of access to one object with a qualified name; aboutOne is false
+// for any other review. Members refuse what cannot be decoded here.
 func (x *exchange) accessReviewOf(body []byte) (of authorizationv1.SelfSubjectAccessReview, aboutOne bool) {
 	if !x.view.qualified || x.info.Resource != "selfsubjectaccessreviews" {
 		return of, false
 	}
 	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, &of)
 	attributes := of.Spec.ResourceAttributes
-	return of, err == nil && attributes != nil && len(x.named(attributes.Name)) > 0
+	return of, err == nil && attributes != nil && len(x.candidates(attributes.Name)) > 0
 }
 
 // read decodes a small reply.
@@ -115,35 +115,44 @@ func (r *reply) read(into any) error {
 	return nil
 }
 
-func mayDo(replies []*reply, asked int) (*authorizationv1.SelfSubjectAccessReview, error) {
-	var result *authorizationv1.SelfSubjectAccessReview
-	allowing := 0
-	var malformed error
+// decode returns the replies that can be decoded, and the error of another one.
+func decode[T any](replies []*reply) (all []T, malformed error) {
 	for _, reply := range replies {
-		var said authorizationv1.SelfSubjectAccessReview
-		if err := reply.read(&said); err != nil {
+		var one T
+		if err := reply.read(&one); err != nil {
 			malformed = err
 			continue
 		}
-		if said.Status.Allowed {
-			allowing++
-		}
-		if result == nil {
-			result = &said
-		}
+		all = append(all, one)
 	}
-	if result == nil {
+	return all, malformed
+}
+
+func accessOf(replies []*reply, members int) (*authorizationv1.SelfSubjectAccessReview, error) {
+	all, malformed := decode[authorizationv1.SelfSubjectAccessReview](replies)
+	if len(all) == 0 {
 		return nil, malformed
 	}
-	result.Status = authorizationv1.SubjectAccessReviewStatus{
-		Allowed: allowing > 0, Reason: fmt.Sprintf("%d of %d members allow it", allowing, asked),
+	allowing := 0
+	for _, one := range all {
+		if one.Status.Allowed {
+			allowing++
+		}
 	}
-	return result, nil
+	all[0].Status = authorizationv1.SubjectAccessReviewStatus{
+		Allowed: allowing > 0, Reason: fmt.Sprintf("%d of %d members allow it", allowing, members),
+	}
+	return &all[0], nil
 }
 
 // rulesOf returns the rules of all members without duplicates.
-func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesReview, error) {
-	var result *authorizationv1.SelfSubjectRulesReview
+func rulesOf(replies []*reply, members int) (*authorizationv1.SelfSubjectRulesReview, error) {
+	all, malformed := decode[authorizationv1.SelfSubjectRulesReview](replies)
+	if len(all) == 0 {
+		return nil, malformed
+	}
+	result := &authorizationv1.SelfSubjectRulesReview{TypeMeta: all[0].TypeMeta, ObjectMeta: all[0].ObjectMeta, Spec: all[0].Spec}
+	result.Status.Incomplete = len(all) < members
 	known := map[string]bool{}
 	isNew := func(rule any) bool {
 		text, err := json.Marshal(rule)
@@ -151,32 +160,18 @@ func rulesOf(replies []*reply, asked int) (*authorizationv1.SelfSubjectRulesRevi
 		known[string(text)] = true
 		return err == nil && !before
 	}
-	var malformed error
-	for _, reply := range replies {
-		var said authorizationv1.SelfSubjectRulesReview
-		if err := reply.read(&said); err != nil {
-			malformed = err
-			continue
-		}
-		if result == nil {
-			result = &authorizationv1.SelfSubjectRulesReview{TypeMeta: said.TypeMeta, ObjectMeta: said.ObjectMeta, Spec: said.Spec}
-			result.Status.Incomplete = len(replies) < asked
-		}
-		for _, rule := range said.Status.ResourceRules {
+	for _, one := range all {
+		for _, rule := range one.Status.ResourceRules {
 			if isNew(rule) {
 				result.Status.ResourceRules = append(result.Status.ResourceRules, rule)
 			}
 		}
-		for _, rule := range said.Status.NonResourceRules {
+		for _, rule := range one.Status.NonResourceRules {
 			if isNew(rule) {
 				result.Status.NonResourceRules = append(result.Status.NonResourceRules, rule)
 			}
 		}
-		result.Status.Incomplete = result.Status.Incomplete || said.Status.Incomplete
+		result.Status.Incomplete = result.Status.Incomplete || one.Status.Incomplete
 	}
-	if result == nil {
-		return nil, malformed
-	}
-	result.Status.Incomplete = result.Status.Incomplete || malformed != nil
 	return result, nil
 }

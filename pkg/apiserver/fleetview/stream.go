@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// streamParameter is the query parameter that asks for rows in the order of their arrival.
+	// streamParameter is the query parameter for rows in the order of their arrival.
 	streamParameter = "stream"
 	// flushAfter is how long arrived rows may wait for more.
 	flushAfter = 50 * time.Millisecond
@@ -57,18 +57,18 @@ type streamed struct {
 	broken error
 }
 
-// stream answers with the items of all members as they arrive. It names missing members at its end,
+// stream writes the items of all members as they arrive. It names missing members at its end,
 // because the headers have been sent by then.
-func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, questions []question) error {
+func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, requests []memberRequest) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
 	s := &streamed{w: w, x: x, out: splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified), read: versions{}, flushed: time.Now()}
-	s.missing.total = len(questions)
+	s.missing.total = len(requests)
 	plainHeaders(w.Header())
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	var group sync.WaitGroup
-	for _, reply := range f.ask(ctx, questions) {
+	for _, reply := range f.send(ctx, requests) {
 		group.Go(func() {
 			if err := s.add(ctx, reply); err != nil {
 				s.breakOff(badGateway(reply.member, err))
@@ -79,7 +79,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 	group.Wait()
 	switch {
 	case r.Context().Err() != nil:
-		return ignoreGone(context.Cause(ctx))
+		return abortOnError(context.Cause(ctx))
 	case s.broken != nil && s.out.Items == 0:
 		return s.broken
 	case s.broken != nil:
@@ -88,7 +88,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, qu
 		return x.none(&s.missing)
 	}
 	metadata := splice.Metadata{ResourceVersion: h.cursors.publish(s.read, x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
-	return ignoreGone(s.out.Close(metadata))
+	return abortOnError(s.out.Close(metadata))
 }
 
 func (s *streamed) breakOff(err error) {
@@ -106,13 +106,13 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if from.code != http.StatusOK || from.err != nil {
+	if !from.ok() {
 		s.without(from)
-		//lint:ignore nilerr It is said at the end of the answer.
+		//lint:ignore nilerr A warning at the end of the response reports it.
 		return nil
 	}
-	given, err := s.items(from)
-	if given > 0 || !splice.IsMalformed(err) {
+	written, err := s.items(from)
+	if written > 0 || !splice.IsMalformed(err) {
 		return err
 	}
 	from.close()
@@ -123,13 +123,13 @@ func (s *streamed) add(ctx context.Context, from *reply) error {
 }
 
 // items writes a member's items, and returns how many were written.
-func (s *streamed) items(from *reply) (given int, err error) {
+func (s *streamed) items(from *reply) (written int, err error) {
 	in := splice.NewReader(from)
 	if err := in.Open(); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
-	s.missing.say(from.header)
+	s.missing.warned(from.header)
 	restore := s.out.Save()
 	marker, err := s.out.Marker(from.member, in)
 	if err != nil {
@@ -152,9 +152,9 @@ func (s *streamed) items(from *reply) (given int, err error) {
 			err = s.item(marked)
 		}
 		if err != nil {
-			return given, err
+			return written, err
 		}
-		given++
+		written++
 	}
 	s.mu.Lock()
 	s.good++
@@ -162,9 +162,9 @@ func (s *streamed) items(from *reply) (given int, err error) {
 	err = s.out.End(in)
 	s.mu.Unlock()
 	if err != nil {
-		return given, err
+		return written, err
 	}
-	return given, s.item(nil)
+	return written, s.item(nil)
 }
 
 // item writes an item, or flushes after the last, which is nil.

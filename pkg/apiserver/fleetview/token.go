@@ -8,7 +8,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"net/url"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,13 +41,7 @@ type token struct {
 
 // listKey identifies a list: the request to members, and the view.
 func (x *exchange) listKey() []byte {
-	query := url.Values{}
-	for key, values := range x.query {
-		if !slices.Contains(notPassed, key) {
-			query[key] = values
-		}
-	}
-	sum := sha256.Sum256([]byte(x.request.view + "\n" + x.url.Path + "\n" + query.Encode()))
+	sum := sha256.Sum256([]byte(x.request.view + "\n" + x.url.Path + "\n" + withoutVersions(x.query).Encode()))
 	return sum[:12]
 }
 
@@ -78,12 +71,12 @@ func (x *exchange) tokenOf() (*token, error) {
 		return nil, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
 	if len(text) > base64.RawURLEncoding.EncodedLen(maxToken) {
-		return nil, apierrors.NewBadRequest("continue key is not valid: it is larger than any that a view of the fleet gives")
+		return nil, apierrors.NewBadRequest("continue key is not valid: it is larger than any token of a view of the fleet")
 	}
 	content, err := base64.RawURLEncoding.DecodeString(text)
 	var t token
 	if err != nil || json.Unmarshal(content, &t) != nil || t.Version != tokenVersion || t.Shape.Kind == "" {
-		return nil, apierrors.NewBadRequest("continue key is not valid: it is none that a view of the fleet gave")
+		return nil, apierrors.NewBadRequest("continue key is not valid: it is no token of a view of the fleet")
 	}
 	if !slices.Equal(t.Of, x.listKey()) {
 		return nil, apierrors.NewBadRequest("continue key is not valid: it is of another list, of other selectors or of another view")
@@ -92,6 +85,6 @@ func (x *exchange) tokenOf() (*token, error) {
 }
 
 // errExpired is the error for a token that cannot be continued any more.
-func errExpired(member, why string) error {
-	return apierrors.NewResourceExpired("the list cannot continue at member \"" + member + "\", which " + why + ": list again")
+func errExpired(member, reason string) error {
+	return apierrors.NewResourceExpired("the list cannot continue at member \"" + member + "\", which " + reason + ": list again")
 }

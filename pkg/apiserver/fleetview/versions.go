@@ -55,7 +55,7 @@ func (v versions) of(member string) string {
 func (v versions) complete() error {
 	for member, number := range v {
 		if number == midList {
-			return apierrors.NewResourceExpired(fmt.Sprintf("of member %q a part of what it has was told there: list again", member))
+			return apierrors.NewResourceExpired(fmt.Sprintf("only a part of the list of member %q was sent at this version: list again", member))
 		}
 	}
 	return nil
@@ -97,7 +97,7 @@ func decodeVersions(text string, members []string) (versions, error) {
 	}
 	content, err := base64.RawURLEncoding.DecodeString(encoded)
 	if err != nil || len(text) > maxVersion || len(content) < namesHash {
-		return nil, apierrors.NewBadRequest("invalid resource version: it is none that a view of the fleet gave")
+		return nil, apierrors.NewBadRequest("invalid resource version: it is no version of a view of the fleet")
 	}
 	return decodeContent(content, members)
 }

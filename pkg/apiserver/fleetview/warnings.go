@@ -27,32 +27,32 @@ const (
 // missingMembers collects which members of one request did not return objects, and why.
 type missingMembers struct {
 	total int
-	// silent did not answer in time, unavailable cannot answer now, refused denied the caller,
+	// late did not reply in time, unavailable cannot reply now, refused denied the caller,
 	// failing had any other error.
-	silent, unavailable, refused, failing []string
-	why                                   string
+	late, unavailable, refused, failing []string
+	reason                              string
 	// unavailableStatus, forbidden and failure are the first Status of each kind; missing is the
 	// first of a member without the kind.
 	unavailableStatus, forbidden, failure, missing *metav1.Status
-	// said are the members' own warnings without duplicates.
-	said []string
+	// own are the members' own warnings without duplicates.
+	own []string
 }
 
 const (
-	// maxSaid is how many warnings of members are passed on, maxHeard how many are read from one
-	// member.
-	maxSaid  = 8
-	maxHeard = 8
+	// maxWarnings is how many warnings of members are passed on, maxMemberWarnings how many are read
+	// from one member.
+	maxWarnings       = 8
+	maxMemberWarnings = 8
 )
 
-// say records a member's own warnings. Most are about deprecated versions, and therefore the same
+// warned records a member's own warnings. Most are about deprecated versions, and therefore the same
 // for many members.
-func (t *missingMembers) say(of http.Header) {
+func (t *missingMembers) warned(of http.Header) {
 	values := of.Values("Warning")
-	warnings, _ := utilnet.ParseWarningHeaders(values[:min(len(values), maxHeard)])
+	warnings, _ := utilnet.ParseWarningHeaders(values[:min(len(values), maxMemberWarnings)])
 	for _, w := range warnings {
-		if text := untrusted.Excerpt(w.Text, maxText); text != "" && len(t.said) < maxSaid && !slices.Contains(t.said, text) {
-			t.said = append(t.said, text)
+		if text := untrusted.Excerpt(w.Text, maxText); text != "" && len(t.own) < maxWarnings && !slices.Contains(t.own, text) {
+			t.own = append(t.own, text)
 		}
 	}
 }
@@ -60,8 +60,8 @@ func (t *missingMembers) say(of http.Header) {
 // without records a member that returned nothing.
 func (t *missingMembers) without(of *reply) {
 	switch code := of.code; {
-	case errors.Is(of.err, errSilent):
-		t.silent = append(t.silent, of.member)
+	case errors.Is(of.err, errLate):
+		t.late = append(t.late, of.member)
 	case code == http.StatusForbidden:
 		t.refused, t.forbidden = append(t.refused, of.member), first(t.forbidden, of)
 	case code == http.StatusNotFound:
@@ -70,7 +70,7 @@ func (t *missingMembers) without(of *reply) {
 		t.unavailable, t.unavailableStatus = append(t.unavailable, of.member), first(t.unavailableStatus, of)
 	default:
 		t.failing, t.failure = append(t.failing, of.member), first(t.failure, of)
-		t.why = t.failure.Message
+		t.reason = t.failure.Message
 	}
 }
 
@@ -80,7 +80,7 @@ func (t *missingMembers) malformed(member string, err error) {
 	if t.failure == nil {
 		t.failure = &badGateway(member, err).ErrStatus
 	}
-	t.why = t.failure.Message
+	t.reason = t.failure.Message
 }
 
 func first(before *metav1.Status, of *reply) *metav1.Status {
@@ -90,19 +90,19 @@ func first(before *metav1.Status, of *reply) *metav1.Status {
 	return of.status()
 }
 
-// late records a member whose list broke off.
-func (t *missingMembers) late(member string) {
+// addLate records a member whose list broke off.
+func (t *missingMembers) addLate(member string) {
 	if !slices.Contains(t.unread(), member) {
-		t.silent = append(t.silent, member)
+		t.late = append(t.late, member)
 	}
 }
 
 // unread are the members whose objects are not known.
-func (t *missingMembers) unread() []string { return slices.Concat(t.silent, t.unavailable) }
+func (t *missingMembers) unread() []string { return slices.Concat(t.late, t.unavailable) }
 
-// recovered removes the records of a member that has answered by now.
+// recovered removes the records of a member that has replied by now.
 func (t *missingMembers) recovered(member string) {
-	for _, of := range []*[]string{&t.silent, &t.unavailable, &t.refused, &t.failing} {
+	for _, of := range []*[]string{&t.late, &t.unavailable, &t.refused, &t.failing} {
 		*of = slices.DeleteFunc(*of, func(m string) bool { return m == member })
 	}
 }
@@ -120,13 +120,13 @@ func (t *missingMembers) warn(h http.Header, deadline time.Duration, what string
 func (t *missingMembers) warnings(deadline time.Duration, what string) []string {
 	all := t.unreadReasons(deadline)
 	all = t.count(all, t.refused, "do not let you "+what)
-	all = t.count(all, t.failing, "failed ("+t.why+")")
-	return append(all, t.said...)
+	all = t.count(all, t.failing, "failed ("+t.reason+")")
+	return append(all, t.own...)
 }
 
 // unreadReasons returns sentences about members whose objects are not known.
 func (t *missingMembers) unreadReasons(deadline time.Duration) []string {
-	all := t.count(nil, t.silent, fmt.Sprintf("did not answer within %v", deadline))
+	all := t.count(nil, t.late, fmt.Sprintf("did not answer within %v", deadline))
 	if t.unavailableStatus == nil {
 		return all
 	}
@@ -139,10 +139,10 @@ func (t *missingMembers) count(all, members []string, text string) []string {
 		return all
 	}
 	slices.Sort(members)
-	return append(all, fmt.Sprintf("%d of %d members %s: %s", len(members), t.total, text, named(members)))
+	return append(all, fmt.Sprintf("%d of %d members %s: %s", len(members), t.total, text, namesOf(members)))
 }
 
-func named(members []string) string {
+func namesOf(members []string) string {
 	if len(members) <= maxNamed {
 		return strings.Join(members, ", ")
 	}

@@ -5,12 +5,10 @@ package fleetview
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -19,8 +17,6 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 
-	viewv1alpha1 "fleetgate.io/fleetgate/pkg/apis/view/v1alpha1"
-	"fleetgate.io/fleetgate/pkg/apiserver/fleetview/splice"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
@@ -37,30 +33,19 @@ const (
 	checkTimeout = 10 * time.Second
 )
 
-// watch is one watch of many members.
+// watch is one watch of many members: readers read members, the merger turns what they report into
+// lines, and the writer writes the lines.
 type watch struct {
 	h      *Handler
 	x      *exchange
 	fanout *fanout
 	caller authorizer.Attributes
 	header http.Header
-	out    http.ResponseWriter
-	events chan followerEvent
-	// lines encodes events of members as lines of the watch.
-	lines *splice.Events
-	// followed are the current members.
-	followed     map[string]*follower
-	firstReplies map[string]*reply
-	missing      missingMembers
-	// trail is the position of the watch.
-	trail *trail
-	watchOptions
-	// listing is how many members' first lists are in progress, kind and apiVersion are those of
-	// the objects.
-	listing          int
-	kind, apiVersion string
-	// marked is when the last bookmark was sent.
-	marked time.Time
+	// readers are those of the current members. They send to events.
+	readers map[string]*reader
+	events  chan memberEvent
+	merger  *merger
+	writer  eventWriter
 	// decided is when the hub last decided that the caller may have the watch.
 	decided time.Time
 }
@@ -69,31 +54,13 @@ type watch struct {
 type watchOptions struct {
 	// from is where it begins; empty begins with the present objects.
 	from      versions
-	lasts     time.Duration
+	duration  time.Duration
 	bookmarks bool
 	// initial asks for a bookmark after all present objects have been sent.
 	initial bool
 }
 
-// followerEvent is a message from a follower to the writer.
-type followerEvent struct {
-	by *follower
-	// began is the member's first reply, and its first success if the first failed. It is sent
-	// before anything else of the member.
-	began *reply
-	// event is passed on.
-	event *splice.Event
-	// version is the member's current version; empty if it is not known.
-	version          string
-	kind, apiVersion string
-	// listing is 1 when a list begins, and -1 when it ends; listed is true if it was complete.
-	listing int
-	listed  bool
-	// compacted is true if the member has compacted the watch's position.
-	compacted bool
-}
-
-// watch answers with the events of all members, as they arrive.
+// watch writes the events of all members, as they arrive.
 func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) error {
 	header, err := memberHeader(r)
 	if err != nil {
@@ -101,46 +68,46 @@ func (h *Handler) watch(w http.ResponseWriter, r *http.Request, x *exchange) err
 	}
 	caller, err := filters.GetAuthorizerAttributes(r.Context())
 	if err != nil {
-		return fmt.Errorf("reading who asks for what: %w", err)
+		return fmt.Errorf("reading the attributes of the request: %w", err)
 	}
 	options, err := x.watchOptions(header, h.cursors)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), options.lasts)
+	ctx, cancel := context.WithTimeout(r.Context(), options.duration)
 	defer cancel()
-	questions, err := x.questions(header)
+	requests, err := x.memberRequests(header)
 	if err != nil {
 		return err
 	}
-	f := h.newFanout(r, x.request.view, x.deadline)
 	wa := &watch{
-		h: h, x: x, fanout: f, caller: caller, header: header, out: w, trail: h.cursors.begin(x.members, options.from), watchOptions: options,
-		events: make(chan followerEvent), lines: splice.NewEvents(viewv1alpha1.LabelMember, x.view.qualified),
-		followed: map[string]*follower{}, firstReplies: map[string]*reply{}, marked: time.Now(), decided: time.Now(),
+		h: h, x: x, fanout: h.newFanout(r, x.request.view, x.deadline), caller: caller, header: header,
+		readers: map[string]*reader{}, events: make(chan memberEvent), writer: eventWriter{w}, decided: time.Now(),
+		merger: newMerger(h.cursors.begin(x.members, options.from), &h.remembered, x.view.qualified, options),
 	}
-	defer wa.forget()
-	defer f.close()
+	defer wa.merger.close()
+	defer wa.fanout.close()
 	defer cancel()
-	for _, q := range questions {
-		wa.follow(ctx, q)
+	for _, request := range requests {
+		wa.join(ctx, request)
 	}
-	if err := wa.begin(ctx); err != nil {
+	if err := wa.begin(ctx, w.Header()); err != nil {
 		return err
 	}
-	return wa.write(ctx, r.Context())
+	wa.run(ctx, r.Context())
+	return nil
 }
 
 // watchOptions reads the caller's options, and removes them from the query.
-func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOptions, error) {
-	o := watchOptions{from: versions{}, lasts: watchFor, bookmarks: x.query.Get("allowWatchBookmarks") == "true"}
+func (x *exchange) watchOptions(header http.Header, issued *cursors) (watchOptions, error) {
+	o := watchOptions{from: versions{}, duration: watchFor, bookmarks: x.query.Get("allowWatchBookmarks") == "true"}
 	if text := x.query.Get("timeoutSeconds"); text != "" {
 		seconds, err := strconv.ParseUint(text, 10, 31)
 		if err != nil {
 			return o, apierrors.NewBadRequest(fmt.Sprintf("timeoutSeconds %q is not a number", untrusted.Excerpt(text, maxText)))
 		}
 		if seconds > 0 {
-			o.lasts = time.Duration(seconds) * time.Second
+			o.duration = time.Duration(seconds) * time.Second
 		}
 	}
 	version, match, sends := x.query.Get("resourceVersion"), x.query.Get("resourceVersionMatch"), x.query.Get("sendInitialEvents")
@@ -164,64 +131,39 @@ func (x *exchange) watchOptions(header http.Header, given *cursors) (watchOption
 		return o, nil
 	}
 	var err error
-	o.from, err = given.versionsOf(version, x.members)
+	o.from, err = issued.versionsOf(version, x.members)
 	return o, err
 }
 
 // invalidWatch refuses a watch-list; clients then list and watch.
-func invalidWatch(why string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
-		Message: "ListOptions.meta.k8s.io is invalid: " + why,
-	}}
+func invalidWatch(reason string) error {
+	return failure(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "ListOptions.meta.k8s.io is invalid: "+reason)
 }
 
-// begin returns once a member has something to send, so that its rows need not wait for
+// begin sends the headers once a member has something to send, so that its rows need not wait for
 // unresponsive members. It fails if no member has.
-func (wa *watch) begin(ctx context.Context) error {
-	for len(wa.firstReplies) < len(wa.followed) {
+func (wa *watch) begin(ctx context.Context, header http.Header) error {
+	for wa.merger.unreplied > 0 {
 		select {
-		case event := <-wa.events:
-			if event.compacted && !event.by.memory.whole {
-				return errExpired(event.by.question.member, "has compacted the position of the watch")
+		case message := <-wa.events:
+			if _, err := wa.merger.add(message); err != nil {
+				return err
 			}
-			if wa.began(event) {
-				wa.missing.warn(wa.out.Header(), wa.x.deadline, wa.x.what())
-				plainHeaders(wa.out.Header())
-				wa.out.WriteHeader(http.StatusOK)
+			if message.began != nil && message.began.ok() {
+				wa.merger.missing.warn(header, wa.x.deadline, wa.x.what())
+				wa.writer.begin()
 				return nil
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	return wa.x.none(&wa.missing)
+	return wa.x.none(&wa.merger.missing)
 }
 
-// began records a member's first reply or first success, and reports whether it has something to
-// send.
-func (wa *watch) began(event followerEvent) bool {
-	of := event.began
-	if of == nil {
-		return false
-	}
-	member := event.by.question.member
-	wa.firstReplies[member] = of
-	wa.missing.total = len(wa.followed)
-	if of.code != http.StatusOK || of.err != nil {
-		wa.missing.without(of)
-		return false
-	}
-	wa.missing.recovered(member)
-	wa.missing.say(of.header)
-	return true
-}
-
-// write passes events on until the watch ends. Only it writes. A caller that is still connected
-// when the watch's time is over, or when the gateway stops, gets a last bookmark from which it can
-// resume.
-func (wa *watch) write(ctx, caller context.Context) error {
-	wa.flush()
+// run writes what the merger returns until the watch ends. A caller that is still connected when the
+// watch's time is over, or when the gateway stops, gets a last bookmark from which it can resume.
+func (wa *watch) run(ctx, caller context.Context) {
 	calm, check := time.NewTimer(quiet), time.NewTicker(wa.h.reviewed)
 	defer calm.Stop()
 	defer check.Stop()
@@ -234,174 +176,36 @@ func (wa *watch) write(ctx, caller context.Context) error {
 			ended = true
 		case <-wa.h.stopping:
 			ended = true
-		case event := <-wa.events:
-			lines, err = wa.take(event)
+		case message := <-wa.events:
+			lines, err = wa.merger.add(message)
 			calm.Reset(quiet)
 		case <-calm.C:
-			if wa.listing > 0 {
+			if wa.merger.listing > 0 {
 				calm.Reset(quiet)
 			}
-			lines = wa.bookmark()
+			lines = wa.merger.bookmark()
 		case <-check.C:
-			if lines, err = wa.check(ctx); err == nil && time.Since(wa.marked) > busy {
-				lines = append(lines, wa.bookmark()...)
+			if lines, err = wa.check(ctx); err == nil && time.Since(wa.merger.marked) > busy {
+				lines = append(lines, wa.merger.bookmark()...)
 			}
 			calm.Reset(quiet)
 		}
 		if ended && caller.Err() == nil {
-			lines = wa.bookmark()
+			lines = wa.merger.bookmark()
 		}
 		if err != nil {
 			lines = append(lines, errorEvent(err)...)
 		}
-		if len(lines) > 0 {
-			if _, failed := wa.out.Write(lines); failed != nil {
-				return nil
-			}
-			wa.flush()
-		}
-		if err != nil || ended {
-			return nil
+		if failed := wa.writer.write(lines); failed != nil || err != nil || ended {
+			return
 		}
 	}
-}
-
-func (wa *watch) flush() { _ = http.NewResponseController(wa.out).Flush() }
-
-// take encodes a follower's message as lines, and records the member's position.
-func (wa *watch) take(event followerEvent) (lines []byte, err error) {
-	by := event.by
-	if event.compacted && !by.memory.whole {
-		return nil, errExpired(by.question.member, "has compacted the position of the watch")
-	}
-	wa.began(event)
-	if event.kind != "" {
-		wa.kind, wa.apiVersion = event.kind, event.apiVersion
-	}
-	wa.listing += event.listing
-	switch {
-	case event.listing > 0:
-		by.listing = true
-		by.memory.round++
-	case event.listing < 0:
-		by.listing, by.tried = false, true
-		if !event.listed {
-			wa.missing.late(by.question.member)
-		}
-		if !event.listed && !by.memory.whole {
-			return nil, errExpired(by.question.member, "has broken off, and of which is not known what it had")
-		}
-	}
-	if event.event != nil {
-		if lines, err = wa.line(by, event.event, event.version); err != nil {
-			return nil, badGateway(by.question.member, err)
-		}
-	}
-	if event.listed {
-		if lines, err = wa.gone(by, by.memory.forget(false)); err != nil {
-			return nil, err
-		}
-	}
-	if event.version != "" {
-		wa.trail.reach(by.question.member, event.version)
-	}
-	if event.began != nil || event.listing < 0 {
-		lines = append(lines, wa.beginning()...)
-	}
-	return lines, nil
-}
-
-// line encodes an event. An object that is listed again was already sent.
-func (wa *watch) line(by *follower, event *splice.Event, version string) ([]byte, error) {
-	if event.Type == "DELETED" {
-		by.memory.remove(event.Identity)
-	} else if before := by.memory.add(event.Identity); before && event.Type == "ADDED" {
-		event.Type = "MODIFIED"
-	}
-	return by.out.Event(*event, wa.trail.step(by.question.member, version))
-}
-
-// beginning is the bookmark that says that all present objects have been sent. It is sent once
-// every member that answered has been listed.
-func (wa *watch) beginning() []byte {
-	if !wa.initial || len(wa.firstReplies) < len(wa.followed) || wa.listing > 0 {
-		return nil
-	}
-	for _, f := range wa.followed {
-		if of := wa.firstReplies[f.question.member]; of != nil && of.code == http.StatusOK && of.err == nil && !f.tried {
-			return nil
-		}
-	}
-	line := wa.mark(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
-	wa.initial = line == nil
-	return line
-}
-
-// bookmark carries the position of the watch, with all members, for a caller that wants to resume
-// there.
-func (wa *watch) bookmark() []byte {
-	if wa.initial || wa.listing > 0 {
-		return nil
-	}
-	return wa.mark(nil)
-}
-
-// mark is a bookmark. It names members that have not answered yet, because headers can no longer do
-// so.
-func (wa *watch) mark(annotations map[string]string) []byte {
-	if !wa.bookmarks || wa.kind == "" || wa.kind == "Table" {
-		return nil
-	}
-	wa.marked = time.Now()
-	metadata := map[string]any{"resourceVersion": wa.trail.version(), "creationTimestamp": nil}
-	if late := wa.late(); len(late) > 0 {
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[viewv1alpha1.AnnotationSilent] = named(late)
-	}
-	if annotations != nil {
-		metadata["annotations"] = annotations
-	}
-	return event("BOOKMARK", map[string]any{"kind": wa.kind, "apiVersion": wa.apiVersion, "metadata": metadata})
-}
-
-// late are the members that were not read yet.
-func (wa *watch) late() []string {
-	var late []string
-	for _, member := range wa.missing.unread() {
-		if wa.followed[member] != nil && wa.trail.at(member) == "" {
-			late = append(late, member)
-		}
-	}
-	slices.Sort(late)
-	return late
-}
-
-func errorEvent(err error) []byte {
-	status := apierrors.NewInternalError(err).ErrStatus
-	var known *apierrors.StatusError
-	if errors.As(err, &known) {
-		status = known.ErrStatus
-	}
-	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	return event("ERROR", status)
-}
-
-func event(kind string, object any) []byte {
-	text, err := json.Marshal(map[string]any{"type": kind, "object": object})
-	if err != nil {
-		return nil
-	}
-	return append(text, '\n')
 }
 
 // copied is the query with changes.
 func copied(of url.Values, changes ...string) url.Values {
 	query := url.Values{}
-	for key, values := range of {
-		query[key] = values
-	}
+	maps.Copy(query, of)
 	for i := 0; i+1 < len(changes); i += 2 {
 		query.Set(changes[i], changes[i+1])
 	}

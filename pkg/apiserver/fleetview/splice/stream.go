@@ -111,19 +111,19 @@ func (s *Stream) Next() (Event, error) {
 	if s.text, err = s.source.value(s.text[:0], MaxItem); err != nil {
 		return Event{}, err
 	}
-	var said struct {
+	var frame struct {
 		Type   string          `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}
-	if err := json.Unmarshal(s.text, &said); err != nil {
+	if err := json.Unmarshal(s.text, &frame); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
 	}
 	var of described
-	if err := json.Unmarshal(said.Object, &of); err != nil {
+	if err := json.Unmarshal(frame.Object, &of); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
 	}
 	event := Event{
-		Type: said.Type, Object: said.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code,
+		Type: frame.Type, Object: frame.Object, Kind: of.Kind, APIVersion: of.APIVersion, Code: of.Code,
 		ResourceVersion: of.Metadata.ResourceVersion, Identity: of.Metadata.Identity,
 	}
 	if of.Rows.there {
