@@ -59,12 +59,12 @@ func LogRecords(ctx context.Context, r Record) {
 const maxRecorded = 256
 
 func newRecord(r *http.Request, request *Request, began time.Time) Record {
-	record := Record{Member: request.Member, View: untrusted.Excerpt(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
+	record := Record{Member: untrusted.Excerpt(request.Member, maxRecorded), View: untrusted.Excerpt(fannedFrom(r.Context()), maxRecorded), Began: began, AuditID: auditID(r.Context())}
 	if caller, ok := apirequest.UserFrom(r.Context()); ok {
 		record.User = untrusted.Excerpt(caller.GetName(), maxRecorded)
 	}
 	info := request.Info
-	record.Verb = info.Verb
+	record.Verb = untrusted.Excerpt(info.Verb, maxRecorded)
 	if !info.IsResourceRequest {
 		record.Path = untrusted.Excerpt(request.Path, maxRecorded)
 		return record

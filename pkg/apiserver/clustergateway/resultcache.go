@@ -5,6 +5,7 @@ package clustergateway
 
 import (
 	"context"
+	"crypto/sha256"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 type resultCache[T any] struct {
 	size     int
 	inFlight singleflight.Group
-	// known maps keys to cached. Forgetting replaces the whole cache, so that it never receives the
+	// known maps hashes of keys to cached. Forgetting replaces the whole cache, so that it never receives the
 	// result of an earlier request.
 	known atomic.Pointer[cache.LRUExpireCache]
 }
@@ -39,6 +40,8 @@ func (c *resultCache[T]) forget() { c.known.Store(cache.NewLRUExpireCache(c.size
 // which is cached for as long as keep returns. A caller may disconnect while others wait for the same
 // result, so request continues until requestTimeout.
 func (c *resultCache[T]) within(ctx context.Context, key string, age time.Duration, keep func(T) time.Duration, request func(context.Context) (T, error)) (T, error) {
+	sum := sha256.Sum256([]byte(key)) // Callers choose the length of keys.
+	key = string(sum[:])
 	known := c.known.Load()
 	if found, ok := known.Get(key); ok && time.Since(found.(cached[T]).at) < age {
 		return found.(cached[T]).value, nil

@@ -14,6 +14,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/trace"
 	"k8s.io/component-base/tracing"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // spans trace the gateway's part of a request: the request to the member, and the opening of a
@@ -30,9 +32,9 @@ func newSpans(provider trace.TracerProvider) spans {
 // begin starts the span of a request. end closes it with the response's code.
 func (s spans) begin(ctx context.Context, request *Request) (context.Context, func(code int)) {
 	ctx, span := s.tracer.Start(ctx, "Ask the member", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
-		attributeOfMember(request.Member), attribute.String("k8s.verb", request.Info.Verb),
-		attribute.String("k8s.api_group", request.Info.APIGroup), attribute.String("k8s.resource", request.Info.Resource),
-		attribute.String("k8s.subresource", request.Info.Subresource),
+		attributeOf("fleetgate.member", request.Member), attributeOf("k8s.verb", request.Info.Verb),
+		attributeOf("k8s.api_group", request.Info.APIGroup), attributeOf("k8s.resource", request.Info.Resource),
+		attributeOf("k8s.subresource", request.Info.Subresource),
 	))
 	return ctx, func(code int) {
 		span.SetAttributes(semconv.HTTPResponseStatusCode(code))
@@ -43,8 +45,9 @@ func (s spans) begin(ctx context.Context, request *Request) (context.Context, fu
 	}
 }
 
-func attributeOfMember(member string) attribute.KeyValue {
-	return attribute.String("fleetgate.member", member)
+// attributeOf limits a text that callers or members choose.
+func attributeOf(key, text string) attribute.KeyValue {
+	return attribute.String(key, untrusted.Excerpt(text, maxRecorded))
 }
 
 // continueIn writes the context's span into a request's headers. If there is no span, the caller's
@@ -57,11 +60,11 @@ func (s spans) continueIn(ctx context.Context, h http.Header) {
 func (s spans) ofDials(dialer Dialer) Dialer {
 	return DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
 		ctx, span := s.tracer.Start(ctx, "Open a stream into the member", trace.WithAttributes(
-			attributeOfMember(member), attribute.String("fleetgate.target", target)))
+			attributeOf("fleetgate.member", member), attributeOf("fleetgate.target", target)))
 		defer span.End()
 		conn, err := dialer.DialMember(ctx, member, target)
 		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
+			span.SetStatus(codes.Error, untrusted.Excerpt(err.Error(), 512))
 		}
 		return conn, err
 	})

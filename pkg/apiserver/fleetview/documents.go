@@ -24,6 +24,8 @@ const (
 	maxCached = 128 << 20
 	// knownMembers limits the members whose last document is cached by its ETag.
 	knownMembers = 8192
+	// maxETag limits the length of an ETag. Those of API servers have 130 characters.
+	maxETag = 256
 )
 
 // documentLimits limit the size of one decoded document: three bytes can become three hundred. The
@@ -94,7 +96,7 @@ func (d *documents) read(key, etag string, content []byte) (kept, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.keep(sum, known)
-	if etag != "" {
+	if etag != "" && len(etag) <= maxETag {
 		d.tags.Add(key, tag{etag: etag, content: sum})
 	}
 	return known, nil

@@ -82,6 +82,19 @@ func TestDocuments_DropThoseThatAMemberMakesUp(t *testing.T) {
 	}
 }
 
+func TestDocuments_KeepNoLongETag(t *testing.T) {
+	d := newDocuments()
+	for _, size := range []int{maxETag, maxETag + 1} {
+		member := fmt.Sprint(size)
+		if _, err := d.read(member, strings.Repeat("x", size), discoveryOf(resources(1))); err != nil {
+			t.Fatal(err)
+		}
+		if etag, _ := d.known(member); len(etag) > maxETag || size == maxETag && etag == "" {
+			t.Errorf("of an ETag of %d bytes, %d are kept", size, len(etag))
+		}
+	}
+}
+
 func TestDocuments_LimitMemoryOfManyHostileMembers(t *testing.T) {
 	d, all := newDocuments(), distinct{}
 	failed := 0
@@ -103,7 +116,7 @@ func TestDocuments_LimitMemoryOfManyHostileMembers(t *testing.T) {
 	}
 	for range 1000 {
 		if err := all.add(one); err != nil {
-			t.Fatalf("members alike do not take more than one: %v", err)
+			t.Fatalf("equal members do not take more than one: %v", err)
 		}
 	}
 }

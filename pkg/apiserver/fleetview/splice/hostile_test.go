@@ -32,7 +32,7 @@ func hostileObjects(size int) map[string]string {
 		objects["annotation of "+name] = `{"metadata":{"name":"x","annotations":{"x":"` + text + `"}}}`
 	}
 	objects["short strings"] = `{"metadata":{"name":"x"},"data":["` + strings.Repeat(`a","`, size/4) + `"]}`
-	objects["labels"] = `{"metadata":{"name":"x","labels":{"` + strings.Repeat(`a":"b","`, size/8) + `":""}}}`
+	objects["labels"] = `{"metadata":{"name":"x","labels":{"` + strings.Repeat(`a":"b","`, size/24) + `":""}}}`
 	return objects
 }
 
@@ -59,6 +59,20 @@ func TestMarker_MarksLargeItemWhateverItsEscapes(t *testing.T) {
 				t.Errorf("got %.200s", got)
 			}
 		})
+	}
+}
+
+// A few bytes of an item take many times as much memory while it is taken apart.
+func TestMarker_RejectsItemOfMillionElements(t *testing.T) {
+	const many = MaxItem/5 - 100
+	for name, list := range map[string]string{
+		"fields": `{"kind":"L","apiVersion":"v1","items":[{` + strings.Repeat(`"":0,`, many) + `"metadata":{"name":"x"}}]}`,
+		"labels": `{"kind":"L","apiVersion":"v1","items":[{"metadata":{"name":"x","labels":{` + strings.Repeat(`"":0,`, many) + `"":0}}}]}`,
+		"cells":  `{"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":[],"rows":[{"cells":[` + strings.Repeat(`0,`, many) + `0]}]}`,
+	} {
+		if got, err := spliced(false, reply{"a", list}); !IsMalformed(err) {
+			t.Errorf("%s: got %.200s, %v", name, got, err)
+		}
 	}
 }
 

@@ -165,6 +165,10 @@ func truncated(err error) error {
 	return err
 }
 
+// maxElements limits the fields of an object, and the cells of a row, that are taken apart. Five bytes
+// of an object take fifty in memory. No object that an API server stores has so many labels.
+const maxElements = 100_000
+
 // field is one key of an object with its value, as positions in the object's bytes.
 type field struct {
 	key string
@@ -199,7 +203,10 @@ func elements(text []byte, opens byte, each func(begin, end int) error) error {
 		return fmt.Errorf("%w: no %q", errSyntax, opens)
 	}
 	i = skipSpace(text, i+1)
-	for i < len(text) && text[i] != '}' && text[i] != ']' {
+	for count := 0; i < len(text) && text[i] != '}' && text[i] != ']'; count++ {
+		if count == maxElements {
+			return fmt.Errorf("%w: it has more than %d fields", errSyntax, maxElements)
+		}
 		begin, end := i, i
 		for end < len(text) && text[end] != ',' && text[end] != '}' && text[end] != ']' {
 			used := 1
