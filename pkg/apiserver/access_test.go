@@ -47,7 +47,7 @@ func TestEndpoint_ForwardsLikeTheHubPath(t *testing.T) {
 	}
 	const question = "get cluster.core.oam.dev clustergateways/proxy m1"
 	if !slices.Equal(asked, []string{question, question}) {
-		t.Errorf("the hub was asked %q", asked)
+		t.Errorf("the hub reviewed %q", asked)
 	}
 	wantCode(t, g.do(http.MethodGet, "/clusters/m1/api", "joe", nil), http.StatusForbidden)
 	wantCode(t, g.do(http.MethodGet, "/clusters/m1/api", "", nil), http.StatusUnauthorized)
@@ -112,7 +112,7 @@ func TestAuthorizeMemberRequests_AuthorizesRequestsOnTheHub(t *testing.T) {
 			mu.Unlock()
 			wantCode(t, g.do(tt.method, prefix+"m1/proxy"+tt.path, "jane", nil, tt.change...), tt.code)
 			if !slices.Equal(inner, []question{tt.want}) {
-				t.Errorf("the hub was asked %v, want %v", inner, tt.want)
+				t.Errorf("the hub reviewed %v, want %v", inner, tt.want)
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func TestAuthorizeMemberRequests_AuthorizesRequestsOnTheHub(t *testing.T) {
 		"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	_ = res.Body.Close()
 	if want := (question{"create", "pods", "exec", "a", "m1"}); !slices.Equal(inner, []question{want}) {
-		t.Errorf("for exec the hub was asked %v, want %v", inner, want)
+		t.Errorf("for exec the hub reviewed %v, want %v", inner, want)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestProxy_UsesGatewayAccountForLabelledMember(t *testing.T) {
 		}
 	}
 	if asked := m.asked.Load(); asked != 0 {
-		t.Errorf("the agent was asked %d times", asked)
+		t.Errorf("the agent got %d requests", asked)
 	}
 	for i, label := range []string{"fleetgate.io/identity=Impersonate", "fleetgate.io/identity=nonsense", "x=y"} {
 		g.inform.handler.OnUpdate(nil, memberCluster("m1", 101+i, label))

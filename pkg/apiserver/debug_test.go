@@ -101,6 +101,6 @@ func TestDebugServer_ServesGatewayWithoutMembers(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := (apiserver.Config{Certificate: certificate}).NewDebugServer(t.Context()); err == nil {
-		t.Error("a server that answers nothing is made")
+		t.Error("a server without a handler is created")
 	}
 }

@@ -55,7 +55,7 @@ func reads(caller, member string) authorizer.Attributes {
 
 // Seven users with a watch of a thousand members need thousands of reviews. A caller with a new
 // token must not wait behind them.
-func TestDelegation_AnswersCallersWhileBulkReviewsWait(t *testing.T) {
+func TestDelegation_AuthorizesCallersWhileBulkReviewsWait(t *testing.T) {
 	config, stuck, release := busyHub(t)
 	d, err := newDelegation(config)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestFleetview_ReadsNextMembersAhead(t *testing.T) {
 
 // API servers end the replies to lists that are not read within a minute. Such a member is asked
 // again when its turn comes.
-func TestFleetview_AsksAgainForReplyThatBreaksOffBeforeItsTurn(t *testing.T) {
+func TestFleetview_RepeatsRequestOfReplyThatBreaksOffBeforeItsTurn(t *testing.T) {
 	var asked atomic.Int32
 	after := pods("y")
 	broken := func(w http.ResponseWriter, r *http.Request) {

@@ -401,9 +401,9 @@ func TestFleetview_LargeListNeedsLittleMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%q: %d MiB answered with %d MiB more", query, size>>20, peak>>20)
+		t.Logf("%q: a response of %d MiB with %d MiB more", query, size>>20, peak>>20)
 		if size < bound*5/4 || peak > bound {
-			t.Errorf("%q: %d bytes are answered with %d more in use", query, size, peak)
+			t.Errorf("%q: a response of %d bytes with %d more in use", query, size, peak)
 		}
 	}
 }
@@ -418,7 +418,7 @@ func TestFleetview_LargeInitialWatchNeedsLittleMemory(t *testing.T) {
 		res := g.do(http.MethodGet, podsOfAll+"?watch=true&memberTimeoutSeconds=30", "u", nil)
 		told = slowly(t, res, members*pods)
 	})
-	t.Logf("%d MiB told with %d MiB more", told>>20, peak>>20)
+	t.Logf("%d MiB of events with %d MiB more", told>>20, peak>>20)
 	if told < bound*5/4 || peak > bound {
 		t.Errorf("got %d bytes with %d more in use", told, peak)
 	}

@@ -185,7 +185,7 @@ func TestFleetWatch_ListsMemberLostBetweenPages(t *testing.T) {
 }
 
 // Members that wait for each other must be asked concurrently.
-func TestFleetPages_AskMembersConcurrently(t *testing.T) {
+func TestFleetPages_RequestMembersConcurrently(t *testing.T) {
 	const count = 40
 	var arrived sync.WaitGroup
 	arrived.Add(count)
@@ -207,7 +207,7 @@ func TestFleetPages_AskMembersConcurrently(t *testing.T) {
 		select {
 		case <-all:
 		default: // Some were never asked.
-			t.Error("not all members were asked")
+			t.Error("not all members got a request")
 		}
 	})
 	g := newGateway(t, members)

@@ -155,7 +155,7 @@ func TestFleetPages_RejectInvalidTokens(t *testing.T) {
 	wantCode(t, g.do(http.MethodGet, podsOfAll+"?limit=many", "u", nil), http.StatusBadRequest)
 }
 
-func TestFleetPages_ContinueWithoutSilentMember(t *testing.T) {
+func TestFleetPages_ContinueWithoutUnresponsiveMember(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x", "y")), "b": newMember(t, http.HandlerFunc(silent)), "c": newMember(t, pods("z"))}
 	g := newGateway(t, members)
 	res := g.do(http.MethodGet, podsOfAll+"?limit=500&memberTimeoutSeconds=1", "u", nil)

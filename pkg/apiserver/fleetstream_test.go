@@ -92,7 +92,7 @@ func TestFleetStream_EndsWithErrorOnBrokenReply(t *testing.T) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	if content, err := io.ReadAll(res.Body); err == nil && res.StatusCode == http.StatusOK {
-		t.Errorf("the answer has a regular end: %s", content)
+		t.Errorf("the response has a regular end: %s", content)
 	}
 }
 

@@ -118,7 +118,7 @@ func TestFleetview_MergesMembers(t *testing.T) {
 	}
 }
 
-func TestFleetview_NamesSilentMember(t *testing.T) {
+func TestFleetview_NamesUnresponsiveMember(t *testing.T) {
 	members := map[string]*member{"a": newMember(t, pods("x")), "b": newMember(t, http.HandlerFunc(silent)), "c": newMember(t, pods("y"))}
 	members["c"].disconnect()
 	g := newGateway(t, members)
@@ -139,7 +139,7 @@ func TestFleetview_NamesSilentMember(t *testing.T) {
 }
 
 // A member that answers with an error is not reported as silent.
-func TestFleetview_OverloadedMemberIsNotReportedSilent(t *testing.T) {
+func TestFleetview_OverloadedMemberIsNotReportedLate(t *testing.T) {
 	busy := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuseWith(w, http.StatusTooManyRequests, "too many requests")
 	})
@@ -249,11 +249,11 @@ func TestFleetview_SelectsByMemberLabel(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if selector := <-seen; selector != "app=web" {
-		t.Errorf("the member is asked for %q", selector)
+		t.Errorf("the selector of the member is %q", selector)
 	}
 	wantCode(t, get("view.fleetgate.io/member=c"), http.StatusOK)
 	if selector := <-seen; selector != "view.fleetgate.io/member,!view.fleetgate.io/member" {
-		t.Errorf("the member is asked for %q", selector)
+		t.Errorf("the selector of the member is %q", selector)
 	}
 	wantCode(t, get("view.fleetgate.io/member in ("), http.StatusBadRequest)
 }
@@ -387,6 +387,6 @@ func TestFleetview_EndsWithErrorOnBrokenReply(t *testing.T) {
 	}
 	defer func() { _ = res.Body.Close() }()
 	if content, err := io.ReadAll(res.Body); err == nil && res.StatusCode == http.StatusOK {
-		t.Errorf("the answer has a regular end: %s", content)
+		t.Errorf("the response has a regular end: %s", content)
 	}
 }

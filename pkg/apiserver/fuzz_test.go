@@ -209,7 +209,7 @@ func authorized(reads *apirequest.RequestInfoFactory, asked []question, got arri
 			return checkArrivedHeader(got.header)
 		}
 	}
-	return fmt.Errorf("the hub was not asked about %+v", wanted)
+	return fmt.Errorf("the hub did not review %+v", wanted)
 }
 
 // outerVerbs are those that the hub's API server derives from the method.

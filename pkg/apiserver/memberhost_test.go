@@ -23,7 +23,7 @@ func TestMemberHost_ForwardsToItsMember(t *testing.T) {
 	for _, host := range []string{"m1.members.example.org", "M1.Members.Example.ORG:8443"} {
 		for _, path := range []string{"/api/v1/namespaces?limit=1", "/clusters/m1/api", "/readyz", "/"} {
 			if got := seenBy(t, g.do(http.MethodGet, path, "jane", nil, atHost(host))).URI; got != path {
-				t.Errorf("at %s the member is asked for %s, want %s", host, got, path)
+				t.Errorf("at %s the member gets %s, want %s", host, got, path)
 			}
 		}
 	}
@@ -67,7 +67,7 @@ func TestMemberHost_CookiesStayOnTheHost(t *testing.T) {
 			t.Errorf("%s: the caller got %q, want %q", name, set, test.set)
 		}
 		if csp := res.Header.Get("Content-Security-Policy"); csp != "sandbox" {
-			t.Errorf("%s: scripts are restricted by %q", name, csp)
+			t.Errorf("%s: scripts are blocked by %q", name, csp)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestRedirects_AddTrailingSlashToPageOfPod(t *testing.T) {
 			}
 			m.serve(echo)
 			if got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy"+path+query, "jane", nil)).URI; got != path+"/"+query {
-				t.Errorf("through the hub, which passes on no redirect, the member is asked for %s", got)
+				t.Errorf("through the hub, which passes on no redirect, the member gets %s", got)
 			}
 		}
 	}

@@ -186,7 +186,7 @@ func TestStarting_UnavailableUntilCallersCanBeAuthenticated(t *testing.T) {
 		res := get(path)
 		wantCode(t, res, http.StatusServiceUnavailable)
 		if res.Header.Get("Retry-After") != "1" {
-			t.Errorf("%s: client-go is not asked to retry", path)
+			t.Errorf("%s: client-go is not told to retry", path)
 		}
 		if got := statusOf(t, res).Message; !strings.Contains(got, "extension-apiserver-authentication") {
 			t.Errorf("%s: got %q", path, got)

@@ -44,7 +44,7 @@ func TestTraces_ContinueFromGatewayThroughDialToMember(t *testing.T) {
 		t.Errorf("the dial is no part of the request: %v", dial.Parent())
 	}
 	if want := "00-" + trace.TraceID().String() + "-" + trace.SpanID().String() + "-01"; got.Header.Get("Traceparent") != want {
-		t.Errorf("the member was told %q, want %q", got.Header.Get("Traceparent"), want)
+		t.Errorf("the member got the header %q, want %q", got.Header.Get("Traceparent"), want)
 	}
 	// As at every Kubernetes API server, an ordinary caller cannot start a trace here.
 	if strings.Contains(traceOfCaller, trace.TraceID().String()) {
@@ -65,6 +65,6 @@ func TestTraces_CallersTraceArrivesIfGatewayMakesNone(t *testing.T) {
 	g, _ := oneMember(t)
 	got := seenBy(t, g.do(http.MethodGet, prefix+"m1/proxy/api/v1/pods", "jane", nil, header("Traceparent", traceOfCaller)))
 	if got.Header.Get("Traceparent") != traceOfCaller {
-		t.Errorf("the member was told %q", got.Header.Get("Traceparent"))
+		t.Errorf("the member got the header %q", got.Header.Get("Traceparent"))
 	}
 }

@@ -102,7 +102,7 @@ func (f *fanout) send(ctx context.Context, all []memberRequest) []*reply {
 func (f *fanout) start(ctx context.Context, request memberRequest) *reply {
 	memberCtx, cancel := context.WithCancelCause(ctx)
 	r := newReply(request.member, request.idle, cancel)
-	r.memberRequest = q
+	r.request = request
 	f.group.Go(func() { f.serve(memberCtx, request, r) })
 	return r
 }

@@ -151,8 +151,6 @@ func (b begun) current() dynamiccertificates.CAContentProvider {
 	return b.first
 }
 
-// CurrentCABundleContent returns the CA in PEM.
 func (b begun) CurrentCABundleContent() []byte { return b.current().CurrentCABundleContent() }
 
-// VerifyOptions returns the options that verify certificates by the CA.
 func (b begun) VerifyOptions() (x509.VerifyOptions, bool) { return b.current().VerifyOptions() }

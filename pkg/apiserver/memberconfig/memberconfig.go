@@ -132,20 +132,20 @@ func For(own *clientcmdapi.Config, contextName string, to Target, by Route) (*cl
 	name := to.Context(contextName)
 	context := chosen.DeepCopy()
 	context.Cluster, context.LocationOfOrigin = name, ""
-	made := clientcmdapi.NewConfig()
-	made.CurrentContext = name
-	made.Clusters[name], made.Contexts[name] = cluster, context
+	merged := clientcmdapi.NewConfig()
+	merged.CurrentContext = name
+	merged.Clusters[name], merged.Contexts[name] = cluster, context
 	if user, ok := own.AuthInfos[chosen.AuthInfo]; ok {
 		user = user.DeepCopy()
 		user.LocationOfOrigin = ""
-		made.AuthInfos[chosen.AuthInfo] = user
+		merged.AuthInfos[chosen.AuthInfo] = user
 	}
-	return made, nil
+	return merged, nil
 }
 
 // AddTo adds contexts to a file without changing its current one. Existing users, clusters and
 // contexts of the same name must be equal; an existing context keeps its namespace.
-func AddTo(path string, made *clientcmdapi.Config) error {
+func AddTo(path string, merged *clientcmdapi.Config) error {
 	present, err := clientcmd.LoadFromFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		present, err = clientcmdapi.NewConfig(), nil
@@ -158,7 +158,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 	if err := clientcmd.ResolveLocalPaths(resolved); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
-	for name, user := range made.AuthInfos {
+	for name, user := range merged.AuthInfos {
 		before, ok := resolved.AuthInfos[name]
 		if !ok {
 			present.AuthInfos[name] = user
@@ -169,7 +169,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 			return fmt.Errorf("%s has another user %q: choose another file", path, name)
 		}
 	}
-	for name, cluster := range made.Clusters {
+	for name, cluster := range merged.Clusters {
 		before, ok := resolved.Clusters[name]
 		if ok && !sameCluster(before, cluster) {
 			return fmt.Errorf("%[1]s has another cluster %[2]q: choose another file, or remove it first: kubectl config delete-cluster %[2]s --kubeconfig %[1]s", path, name)
@@ -178,7 +178,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 			present.Clusters[name] = cluster
 		}
 	}
-	for name, context := range made.Contexts {
+	for name, context := range merged.Contexts {
 		before, ok := resolved.Contexts[name]
 		if ok && (before.Cluster != context.Cluster || before.AuthInfo != context.AuthInfo) {
 			return fmt.Errorf("%[1]s has another context %[2]q: choose another file, or give it another name first: kubectl config rename-context %[2]s NAME --kubeconfig %[1]s", path, name)
@@ -188,7 +188,7 @@ func AddTo(path string, made *clientcmdapi.Config) error {
 		}
 	}
 	if present.CurrentContext == "" {
-		present.CurrentContext = made.CurrentContext
+		present.CurrentContext = merged.CurrentContext
 	}
 	if err := clientcmd.WriteToFile(*present, path); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)

@@ -57,16 +57,16 @@ func Tokens(hub authenticationclient.TokenReviewsGetter, audience string) Identi
 
 // Remembering caches reviews for ten seconds, because clients present their token with every dial.
 func Remembering(identify Identify) Identify {
-	answers := tokencache.New(authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	cached := tokencache.New(authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
 		id, ok, err := identify(ctx, token)
 		return &authenticator.Response{User: &user.DefaultInfo{Name: id.Name, Groups: id.Groups}}, ok, err
 	}), false, believedFor, believedFor)
 	return func(ctx context.Context, token string) (Identity, bool, error) {
-		answer, ok, err := answers.AuthenticateToken(ctx, token)
+		response, ok, err := cached.AuthenticateToken(ctx, token)
 		if err != nil || !ok {
 			return Identity{}, false, err
 		}
-		return Identity{Name: answer.User.GetName(), Groups: answer.User.GetGroups(), Expires: expiryOf(token)}, true, nil
+		return Identity{Name: response.User.GetName(), Groups: response.User.GetGroups(), Expires: expiryOf(token)}, true, nil
 	}
 }
 

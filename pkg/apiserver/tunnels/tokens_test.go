@@ -60,6 +60,6 @@ func TestRemembering_ReviewsARepeatedTokenOnce(t *testing.T) {
 	}
 	// Failed reviews are not cached.
 	if diff := cmp.Diff(map[string]int{"good": 1, "bad": 1, "broken": 3}, asked); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
