@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,6 +55,10 @@ type affected struct {
 	members []override.Member
 	// all is the number of members that the placement has.
 	all int
+	// done are the members on which the overrides have deleted already, and recent the number of those
+	// on which they did so recently.
+	done   []string
+	recent int
 	// large is true if they, or the objects of one of them, are too many to delete without a
 	// confirmation.
 	large     bool
@@ -129,7 +134,7 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 		return nil
 	}
 	key, now := client.ObjectKeyFromObject(in.placement), r.Clock.Now()
-	found, err := r.deletions.examine(key, now, func() (affected, error) { return r.affected(ctx, key, group) })
+	found, err := r.deletions.examine(key, now, func() (affected, error) { return r.affected(ctx, in.placement, group) })
 	if err != nil {
 		return err
 	}
@@ -140,6 +145,11 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 	token := placementv1beta1.RemovalToken(names)
 	switch {
 	case !found.large:
+		if len(lost) > 0 {
+			if err := set.NoteDeletion(ctx, r.Client, override.MemberOf(in.member), now); err != nil {
+				return err
+			}
+		}
 		return r.reportSuspension(ctx, in.placement, nil)
 	case placementv1beta1.RemovalConfirmed(in.placement, token):
 		if err := found.overrides.Confirm(ctx, r.Client, found.members); err != nil {
@@ -148,18 +158,30 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 		r.deletions.forget(key)
 		return r.reportSuspension(ctx, in.placement, nil)
 	}
-	message := fmt.Sprintf("Labels of members changed, so that overrides delete objects on %d of %d members: %s. These members keep what they have and get no updates. "+
-		"Set the labels again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(names), found.all, refusal.Names(names, maxAffected), klog.KObj(in.placement), placementv1beta1.ConfirmRemovalAnnotation, token)
-	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: message}); err != nil || len(lost) == 0 {
+	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: found.message(in.placement, names, token)}); err != nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
 }
 
+func (a *affected) message(placement placementv1beta1.PlacementObject, names []string, token string) string {
+	after := ""
+	if a.recent > 0 {
+		after = fmt.Sprintf(" after %d others within %s", a.recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
+	}
+	return fmt.Sprintf("Labels of members changed, so that overrides delete objects on %d of %d members%s: %s. These members keep what they have and get no updates. "+
+		"Set the labels again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		len(names), a.all, after, refusal.Names(names, maxAffected), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)
+}
+
 // affected examines all members of a placement. Their bindings may have other overrides than the latest
-// ones, which the rollout has not brought there yet; both count.
-func (r *Reconciler) affected(ctx context.Context, key types.NamespacedName, group *snapshot.Group) (affected, error) {
+// ones, which the rollout has not brought there yet; both count. While a removal is suspended, the
+// record of recent ones does not age: otherwise the removal would be carried out after a while.
+func (r *Reconciler) affected(ctx context.Context, placement placementv1beta1.PlacementObject, group *snapshot.Group) (affected, error) {
+	key, now := client.ObjectKeyFromObject(placement), r.Clock.Now()
+	if c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended); suspendedByLabels(placement) {
+		now = c.LastTransitionTime.Time
+	}
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return affected{}, err
@@ -178,7 +200,8 @@ func (r *Reconciler) affected(ctx context.Context, key types.NamespacedName, gro
 			return affected{}, err
 		}
 	}
-	found.large = found.large || placementv1beta1.LargeRemoval(len(found.members), found.all)
+	found.recent = found.overrides.DeletedRecently(found.done, now).Len()
+	found.large = found.large || placementv1beta1.LargeRemoval(len(found.members)+found.recent, found.all)
 	return found, nil
 }
 
@@ -200,8 +223,12 @@ func (r *Reconciler) examineMember(ctx context.Context, b placementv1beta1.Bindi
 		return err
 	}
 	lost, err := lostByLabels(set, member, b, group, works)
-	if err != nil || len(lost) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(lost) == 0 {
+		found.done = append(found.done, member.Name)
+		return nil
 	}
 	found.members, found.overrides = append(found.members, member), set
 	all := 0

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -108,17 +109,55 @@ func record(snapshot client.Object, members sets.Set[string]) {
 	snapshot.SetAnnotations(annotations)
 }
 
-// Confirm records in the snapshots of the overrides that a user confirmed their deletions on members. A
-// snapshot that was deleted meanwhile deletes nothing more.
+// Confirm records in the snapshots of the overrides that a user confirmed their deletions on members.
 func (s Set) Confirm(ctx context.Context, c client.Client, members []Member) error {
+	return s.note(ctx, c, members, func(o Override, snapshot client.Object, names []string) {
+		record(snapshot, o.deletesOn.Union(sets.New(names...)))
+		delete(snapshot.GetAnnotations(), placementv1beta1.RecentRemovalsAnnotation) // The user knows of these.
+	})
+}
+
+// NoteDeletion records in the snapshots of the overrides that they delete on a member now because its
+// labels changed. The next such deletion counts it.
+func (s Set) NoteDeletion(ctx context.Context, c client.Client, member Member, now time.Time) error {
+	return s.note(ctx, c, []Member{member}, func(_ Override, snapshot client.Object, names []string) {
+		annotations := snapshot.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		recent := placementv1beta1.ParseRecentRemovals(annotations[placementv1beta1.RecentRemovalsAnnotation], now)
+		recent.Add(now, names...)
+		annotations[placementv1beta1.RecentRemovalsAnnotation] = recent.String()
+		snapshot.SetAnnotations(annotations)
+	})
+}
+
+// DeletedRecently are those of the members on which the overrides deleted recently because labels
+// changed.
+func (s Set) DeletedRecently(members []string, now time.Time) sets.Set[string] {
+	all := sets.New[string]()
 	for _, o := range s {
-		confirmed := o.deletesOn.Clone()
+		recent := placementv1beta1.ParseRecentRemovals(o.recent, now)
 		for _, member := range members {
-			if _, byLabel, err := o.deletes(member); err == nil && byLabel {
-				confirmed = confirmed.Union(sets.New(member.Name))
+			if recent.Has(member) {
+				all.Insert(member)
 			}
 		}
-		if confirmed.Equal(o.deletesOn) {
+	}
+	return all
+}
+
+// note changes the snapshots of the overrides that delete on some of the members only because labels
+// changed. A snapshot that was deleted meanwhile deletes nothing more.
+func (s Set) note(ctx context.Context, c client.Client, members []Member, change func(o Override, snapshot client.Object, names []string)) error {
+	for _, o := range s {
+		var names []string
+		for _, member := range members {
+			if _, byLabel, err := o.deletes(member); err == nil && byLabel && !o.deletesOn.Has(member.Name) {
+				names = append(names, member.Name)
+			}
+		}
+		if len(names) == 0 {
 			continue
 		}
 		snapshot := namespaced().emptySnapshot()
@@ -127,8 +166,8 @@ func (s Set) Confirm(ctx context.Context, c client.Client, members []Member) err
 		}
 		err := c.Get(ctx, o.Snapshot, snapshot)
 		if err == nil {
-			err = reconcileutil.Patch(ctx, c, snapshot, func() { record(snapshot, confirmed) },
-				"recording confirmed deletions in override snapshot %q", o.Snapshot)
+			err = reconcileutil.Patch(ctx, c, snapshot, func() { change(o, snapshot, names) },
+				"recording deletions in override snapshot %q", o.Snapshot)
 		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			return err

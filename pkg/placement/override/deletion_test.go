@@ -5,10 +5,12 @@ package override
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -98,5 +100,46 @@ func TestReconcile_RecordsMembersThatAnOverrideDeletesOn(t *testing.T) {
 	}
 	if got := recorded(); got != "a,b,c" {
 		t.Errorf("recorded members after the confirmation = %q", got)
+	}
+}
+
+func TestNoteDeletion_CountsUntilConfirmedOrTenMinutesOld(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := placementv1beta1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	s := &placementv1beta1.ClusterResourceOverrideSnapshot{ObjectMeta: metav1.ObjectMeta{Name: "o-0"}}
+	s.Spec.OverrideSpec.Policy = &placementv1beta1.OverridePolicy{OverrideRules: []placementv1beta1.OverrideRule{deletesIn("eu")}}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(s).Build()
+	set := func() Set {
+		t.Helper()
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
+			t.Fatal(err)
+		}
+		return NewSet(OfCluster(s))
+	}
+	now := time.Now()
+	member := func(name, region string) Member {
+		return Member{Name: name, Labels: map[string]string{"region": region}}
+	}
+	for i, m := range []Member{member("a", "eu"), member("b", "us"), member("c", "eu")} {
+		if err := set().NoteDeletion(t.Context(), hub, m, now.Add(time.Duration(i)*4*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []string{"a", "b", "c"}
+	for _, tc := range []struct {
+		after time.Duration
+		want  []string
+	}{{9 * time.Minute, []string{"a", "c"}}, {12 * time.Minute, []string{"c"}}, {time.Hour, []string{}}} {
+		if diff := cmp.Diff(tc.want, sets.List(set().DeletedRecently(all, now.Add(tc.after)))); diff != "" {
+			t.Errorf("deleted recently after %s (-want +got):\n%s", tc.after, diff)
+		}
+	}
+	if err := set().Confirm(t.Context(), hub, []Member{member("d", "eu")}); err != nil {
+		t.Fatal(err)
+	}
+	if got := set().DeletedRecently(all, now.Add(9*time.Minute)); got.Len() > 0 {
+		t.Errorf("deleted recently after a confirmation: %v", got)
 	}
 }

@@ -36,8 +36,9 @@ type Override struct {
 	placement *placementv1beta1.PlacementRef
 	targets   []placementv1beta1.ResourceIdentifier
 	rules     []placementv1beta1.OverrideRule
-	// deletesOn is DeletesOnAnnotation.
+	// deletesOn is DeletesOnAnnotation, and recent RecentRemovalsAnnotation.
 	deletesOn sets.Set[string]
+	recent    string
 }
 
 // OfCluster is an override of cluster-scoped resources.
@@ -46,7 +47,7 @@ func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
 	o := Override{
 		Snapshot:  types.NamespacedName{Name: s.Name},
 		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s),
+		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s), recent: s.Annotations[placementv1beta1.RecentRemovalsAnnotation],
 	}
 	for _, t := range spec.ClusterResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
@@ -60,7 +61,7 @@ func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
 	o := Override{
 		Snapshot:  types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
 		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s),
+		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s), recent: s.Annotations[placementv1beta1.RecentRemovalsAnnotation],
 	}
 	for _, t := range spec.ResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{

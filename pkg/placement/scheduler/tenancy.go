@@ -92,7 +92,7 @@ func suspendRemoval(placement placementv1beta1.PlacementObject, policySnapshot s
 			}
 		}
 	}
-	token, suspends := placementv1beta1.SuspendsRemoval(placement, kept, all)
+	token, suspends := placementv1beta1.SuspendsRemoval(placement, kept, all, 0)
 	if !suspends {
 		return ""
 	}

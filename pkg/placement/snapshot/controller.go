@@ -67,8 +67,7 @@ type Reconciler struct {
 	CheckAuthors bool
 	// Intervals are the durations for which changes are gathered into one group of resource snapshots.
 	Intervals Intervals
-	// Clock can be nil without Intervals.
-	Clock clock.PassiveClock
+	Clock     clock.PassiveClock
 	// Snapshots reads the previous selection.
 	Snapshots interface {
 		Group(ctx context.Context, master types.NamespacedName) (*Group, error)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,27 +39,55 @@ const (
 
 // suspendRemoval reports whether the next group has to wait because it would remove many objects from
 // members although no user removed them: the selectors are unchanged, and the objects exist on the hub.
-// Causes are an incomplete list, or a change of labels on many objects at once.
-func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (bool, error) {
+// Causes are an incomplete list, or a change of labels on many objects. Small removals in a row count
+// together, so the next group records the recent ones.
+func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (waits bool, recent placementv1beta1.RecentRemovals, err error) {
 	lost, all, err := r.lost(ctx, placement, latest, objects)
 	if err != nil {
-		return false, err
+		return false, nil, err
+	}
+	if all > 0 {
+		recent = r.recentRemovals(placement, latest, objects)
 	}
 	var c *metav1.Condition
-	if token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all); suspends {
-		c = suspended(placement, lost, all, token)
+	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, len(recent))
+	switch {
+	case suspends:
+		c = suspended(placement, lost, all, len(recent), token)
+	case placementv1beta1.RemovalConfirmed(placement, token):
+		recent = nil // The user confirmed it knowing of the previous ones.
+	case len(lost) > 0:
+		recent.Add(r.Clock.Now(), lost...)
 	}
 	before := placement.DeepCopyObject().(client.Object)
 	if !setSuspended(placement, c) {
-		return c != nil, nil
+		return c != nil, recent, nil
 	}
 	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
-		return false, fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
+		return false, nil, fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
 	}
 	if c != nil {
 		r.Recorder.Eventf(placement, nil, "Warning", c.Type, "Select", "%s", c.Message)
 	}
-	return c != nil, nil
+	return c != nil, recent, nil
+}
+
+// recentRemovals are the recorded removals of objects that are not selected again. While a removal is
+// suspended, the record does not age: otherwise the removal would be carried out after a while.
+func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) placementv1beta1.RecentRemovals {
+	now := r.Clock.Now()
+	if c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended); c != nil && c.Reason == placementv1beta1.ReasonConfirmationRequired {
+		now = c.LastTransitionTime.Time
+	}
+	recent := placementv1beta1.ParseRecentRemovals(latest.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
+	for _, object := range objects {
+		recent.Forget(removalName(object.GetKind(), object.GetNamespace(), object.GetName()))
+	}
+	return recent
+}
+
+func removalName(kind, namespace, name string) string {
+	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
 
 // setSuspended sets the condition, or removes it if c is nil. Package dispatch reports removals by
@@ -72,14 +101,18 @@ func setSuspended(placement placementv1beta1.PlacementObject, c *metav1.Conditio
 	return setOrRemove(conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c)
 }
 
-func suspended(placement placementv1beta1.PlacementObject, lost []string, all int, token string) *metav1.Condition {
+func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
+	after := ""
+	if recent > 0 {
+		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
+	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
-		"%d of %d objects would be removed from the members although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(lost), all, refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		len(lost), all, after, refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
 // lost names the objects of the latest group that are no longer selected but still exist on the hub,
-// and the number of objects in the group. It names none if the selectors changed.
+// and the number of objects in the group. Both are zero if the selectors changed.
 func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
 	if latest == nil || r.Snapshots == nil {
 		return nil, 0, nil
@@ -94,11 +127,7 @@ func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.Placem
 	if err != nil {
 		return nil, 0, err
 	}
-	missing := missingFrom(group.Resources, objects)
-	if !placementv1beta1.LargeRemoval(len(missing), len(group.Resources)) {
-		return nil, 0, nil // The number of them on the hub does not matter.
-	}
-	lost, err := r.onHub(ctx, missing)
+	lost, err := r.onHub(ctx, missingFrom(group.Resources, objects))
 	return lost, len(group.Resources), err
 }
 
@@ -148,7 +177,7 @@ func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.Res
 			if err == nil && !gone {
 				mu.Lock()
 				defer mu.Unlock()
-				there = append(there, fmt.Sprintf("%s %s", id.Kind, klog.KRef(id.Namespace, id.Name)))
+				there = append(there, removalName(id.Kind, id.Namespace, id.Name))
 			}
 			return err
 		})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -57,7 +59,7 @@ func selecting(t *testing.T) (r *Reconciler, hub client.Client, placement *place
 			t.Fatal(err)
 		}
 	}
-	r = &Reconciler{Client: hub, Live: hub, Selector: selected, Users: nothing{}, Recorder: events.NewFakeRecorder(10), Snapshots: NewContents(hub, hub, Envelopes{})}
+	r = &Reconciler{Client: hub, Live: hub, Selector: selected, Users: nothing{}, Recorder: events.NewFakeRecorder(10), Snapshots: NewContents(hub, hub, Envelopes{}), Clock: testingclock.NewFakePassiveClock(time.Now())}
 	if _, err := r.Take(t.Context(), placement); err != nil {
 		t.Fatal(err)
 	}
@@ -150,5 +152,68 @@ func TestSelectorsHash_StaysTheSame(t *testing.T) {
 	spec := &placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
 	if got, want := selectorsHash(spec), "2203fa2764880f6e60f0c03b9dc8c513672bc4c91173035a770f8b0582b8a240"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// uncached reads each group again: the objects of a fake hub have no UIDs by which they differ.
+func uncached(hub client.Client) *Contents { return NewContents(hub, hub, Envelopes{}) }
+
+func TestSuspendRemoval_CountsSmallRemovalsWithinTenMinutesTogether(t *testing.T) {
+	r, hub, placement, selected := selecting(t)
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	r.Clock = clock
+	all := selected.names
+	take := func(names []string, passes time.Duration, suspends bool) {
+		t.Helper()
+		clock.SetTime(clock.Now().Add(passes))
+		selected.names, r.Snapshots = names, uncached(hub)
+		if _, err := r.Take(t.Context(), placement); err != nil {
+			t.Fatal(err)
+		}
+		if got := meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); got != suspends {
+			t.Fatalf("with %v: suspended %v, want %v", names, got, suspends)
+		}
+	}
+	take(all[:9], 0, false)
+	take(all[:8], 11*time.Minute, false)
+	take(all[:7], time.Minute, false)
+	take(all, time.Minute, false)
+	take(all[:7], time.Minute, false)
+	// A restarted gateway reads the record.
+	r = &Reconciler{Client: hub, Live: hub, Selector: selected, Users: nothing{}, Recorder: events.NewFakeRecorder(10), Clock: clock}
+	take(all[:6], time.Minute, false)
+	take(all[:5], time.Minute, true)
+	take(all[:5], time.Hour, true)
+	message := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended).Message
+	if !strings.HasPrefix(message, "1 of 6 objects would be removed from the members after 4 others within 10m ") {
+		t.Errorf("message %q", message)
+	}
+	take(all[:6], time.Minute, false)
+	take(all[:5], 0, false)
+}
+
+func TestSuspendRemoval_CountsFromZeroAfterAConfirmation(t *testing.T) {
+	r, hub, placement, selected := selecting(t)
+	all := selected.names
+	suspendedWith := func(n int) bool {
+		t.Helper()
+		selected.names, r.Snapshots = all[:n], uncached(hub)
+		if _, err := r.Take(t.Context(), placement); err != nil {
+			t.Fatal(err)
+		}
+		return meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)
+	}
+	if suspendedWith(6) || !suspendedWith(5) {
+		t.Fatal("the fifth of ten is not suspended")
+	}
+	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"ConfigMap shop/c-5"})}
+	if suspendedWith(5) || suspendedWith(4) {
+		t.Error("suspended after a confirmation")
+	}
+	if err := hub.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "c-3"}}); err != nil {
+		t.Fatal(err)
+	}
+	if suspendedWith(3) || suspendedWith(0) {
+		t.Error("objects that were deleted on the hub count")
 	}
 }

@@ -67,13 +67,14 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		return nil, 0, err
 	}
 	if hash := resourceHash(manifests); latest == nil || latest.Annotations[placementv1beta1.ResourceHashAnnotation] != hash {
-		if waits, err := r.suspendRemoval(ctx, placement, latest, selected.Objects); waits || err != nil {
+		waits, recent, err := r.suspendRemoval(ctx, placement, latest, selected.Objects)
+		if waits || err != nil {
 			return latest, 0, err
 		}
 		if left, err := r.turn(ctx, latest, intervals); left > 0 || err != nil {
 			return latest, left, err
 		}
-		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, objects.ResourceIndex)); err != nil {
+		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, objects.ResourceIndex), recent); err != nil {
 			return nil, 0, err
 		}
 		existing = append(existing, latest) // The limit counts all revisions, including this one.
@@ -100,9 +101,13 @@ func (r *Reconciler) manifests(ctx context.Context, placement placementv1beta1.P
 }
 
 // createResources writes a group, and returns the metadata of its master.
-func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int) (*metav1.PartialObjectMetadata, error) {
+func (r *Reconciler) createResources(ctx context.Context, placement placementv1beta1.PlacementObject, manifests []placementv1beta1.Manifest, hash string, index int, recent placementv1beta1.RecentRemovals) (*metav1.PartialObjectMetadata, error) {
 	group := desiredResourceSnapshots(placement, split(manifests, sizeLimit), hash, index, r.Envelopes)
-	group[len(group)-1].GetAnnotations()[placementv1beta1.SelectorsHashAnnotation] = selectorsHash(placement.GetSpec())
+	noted := group[len(group)-1].GetAnnotations()
+	noted[placementv1beta1.SelectorsHashAnnotation] = selectorsHash(placement.GetSpec())
+	if len(recent) > 0 {
+		noted[placementv1beta1.RecentRemovalsAnnotation] = recent.String()
+	}
 	for _, s := range group {
 		if err := controllerutil.SetControllerReference(placement, s, r.Client.Scheme()); err != nil {
 			return nil, fmt.Errorf("owning resource snapshot %q: %w", s.GetName(), err)

@@ -7,11 +7,13 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -61,7 +63,8 @@ func TestTake_KeepsSnapshotIfItsKindIsUnreadable(t *testing.T) {
 					return []string{o.GetLabels()[placementv1beta1.ParentPlacementLabel]}
 				}).Build()
 			selector := &partly{chosen: chosen{says: "a"}}
-			r := &Reconciler{Client: hub, Live: hub, Selector: selector, Users: nothing{}, Snapshots: NewContents(hub, hub, Envelopes{})}
+			r := &Reconciler{Client: hub, Live: hub, Selector: selector, Users: nothing{}, Snapshots: NewContents(hub, hub, Envelopes{}),
+				Clock: testingclock.NewFakePassiveClock(time.Now())}
 			first, err := r.Take(t.Context(), placement)
 			if err != nil {
 				t.Fatal(err)

@@ -43,11 +43,12 @@ func LargeRemoval(removed, all int) bool {
 	return removed >= largeRemovalLeast && removed*100 > largeRemovalPercent*all
 }
 
-// SuspendsRemoval reports whether removing the named ones of all at once waits for a confirmation on
-// the object, and returns the token that confirms it.
-func SuspendsRemoval(object interface{ GetAnnotations() map[string]string }, removed []string, all int) (token string, suspends bool) {
+// SuspendsRemoval reports whether removing the named ones of all waits for a confirmation on the
+// object, and returns the token that confirms it. It counts them together with the ones that were
+// removed recently.
+func SuspendsRemoval(object interface{ GetAnnotations() map[string]string }, removed []string, all, recent int) (token string, suspends bool) {
 	token = RemovalToken(removed)
-	return token, LargeRemoval(len(removed), all) && !RemovalConfirmed(object, token)
+	return token, len(removed) > 0 && LargeRemoval(len(removed)+recent, all+recent) && !RemovalConfirmed(object, token)
 }
 
 // RemovalToken returns the token of a removal. It depends on the removed objects, so that a

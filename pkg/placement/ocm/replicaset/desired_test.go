@@ -19,6 +19,7 @@ import (
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
@@ -88,7 +89,7 @@ func TestForget_KeepsHashAndDeleteOption(t *testing.T) {
 		},
 		Status: workv1.ManifestWorkStatus{ResourceStatus: workv1.ManifestResourceStatus{Manifests: []workv1.ManifestCondition{{}}}},
 	}
-	want, err := specHash(&whole.Spec)
+	want, err := hash.JSON(&whole.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func TestForget_KeepsHashAndDeleteOption(t *testing.T) {
 		t.Errorf("the cache keeps %+v", work)
 	}
 	whole.Spec.Workload.Manifests[0].Raw = []byte(`{"a":2}`)
-	if other, _ := specHash(&whole.Spec); other == want {
+	if other, _ := hash.JSON(&whole.Spec); other == want {
 		t.Error("another manifest has the same hash")
 	}
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -69,22 +71,63 @@ func (b *baselines) forget(set types.NamespacedName) {
 
 // suspendRemoval says why the clusters of leaving keep their ManifestWorks for now, out of all that
 // have one; empty if they need not. A Placement can lose many clusters although nobody has changed
-// it: an outage of the hub's load balancer taints every cluster as unreachable.
+// it: an outage of the hub's load balancer taints every cluster as unreachable, at once or one after
+// the other.
 func (r *Reconciler) suspendRemoval(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, p *placed, leaving []*workv1.ManifestWork, all int) (string, error) {
 	key, now := client.ObjectKeyFromObject(set), baseline{version: p.decided.version, clusters: placementv1beta1.RemovalToken(p.decided.clusters.UnsortedList())}
 	was, known := r.baselines.of(key, p.name)
 	expected := known && (was.clusters == now.clusters || was.version != now.version)
-	if !expected && placementv1beta1.LargeRemoval(len(leaving), all) {
+	if !expected && len(leaving) > 0 {
 		names, err := r.withoutDeleted(ctx, leaving)
 		if err != nil {
 			return "", err
 		}
-		if token, suspends := placementv1beta1.SuspendsRemoval(set, names, all); suspends {
-			return suspended(set, p.name, names, all, token), nil
+		recent := r.recentRemovals(set, p, names)
+		token, suspends := placementv1beta1.SuspendsRemoval(set, names, all, len(recent))
+		switch {
+		case suspends:
+			return suspended(set, p.name, names, all, len(recent), token), nil
+		case placementv1beta1.RemovalConfirmed(set, token):
+			recent = nil // The user confirmed it knowing of the previous ones.
+		default:
+			recent.Add(r.Clock.Now(), names...)
+		}
+		if err := r.noteRemovals(ctx, set, recent); err != nil {
+			return "", err
 		}
 	}
 	r.baselines.follow(key, p.name, now, p.decided.settled)
 	return "", nil
+}
+
+// recentRemovals are the recorded removals of clusters that are neither selected again nor leaving now.
+// While a removal is suspended, the record does not age: otherwise the removal would be carried out
+// after a while.
+func (r *Reconciler) recentRemovals(set *workv1alpha1.ManifestWorkReplicaSet, p *placed, leaving []string) placementv1beta1.RecentRemovals {
+	now := r.Clock.Now()
+	if c := meta.FindStatusCondition(set.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); c != nil {
+		now = c.LastTransitionTime.Time
+	}
+	recent := placementv1beta1.ParseRecentRemovals(set.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
+	recent.Forget(p.decided.clusters.UnsortedList()...)
+	recent.Forget(leaving...)
+	return recent
+}
+
+// noteRemovals writes the record before the removals, so that a restarted gateway counts them. The rest
+// of the set, which is complete and not as stored, stays.
+func (r *Reconciler) noteRemovals(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, recent placementv1beta1.RecentRemovals) error {
+	text := recent.String()
+	if set.Annotations[placementv1beta1.RecentRemovalsAnnotation] == text {
+		return nil
+	}
+	stored := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.RecentRemovalsAnnotation, text))
+	if err := r.Client.Patch(ctx, stored, patch); err != nil {
+		return fmt.Errorf("recording removals on ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	set.Annotations, set.ResourceVersion = stored.Annotations, stored.ResourceVersion
+	return nil
 }
 
 // withoutDeleted names the clusters of ManifestWorks, except those that left the hub.
@@ -107,10 +150,14 @@ func (r *Reconciler) withoutDeleted(ctx context.Context, works []*workv1.Manifes
 	return names, nil
 }
 
-func suspended(set *workv1alpha1.ManifestWorkReplicaSet, placement string, leaving []string, all int, token string) string {
-	return fmt.Sprintf("Placement %q no longer selects %d of %d clusters although its spec did not change: %s. They keep their ManifestWorks and get no updates. "+
+func suspended(set *workv1alpha1.ManifestWorkReplicaSet, placement string, leaving []string, all, recent int, token string) string {
+	after := ""
+	if recent > 0 {
+		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
+	}
+	return fmt.Sprintf("Placement %q no longer selects %d of %d clusters%s although its spec did not change: %s. They keep their ManifestWorks and get no updates. "+
 		"Confirm the removal with: kubectl annotate manifestworkreplicaset %s --namespace=%s --overwrite %s=%s",
-		placement, len(leaving), all, refusal.Names(leaving, namedLeaving), set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
+		placement, len(leaving), all, after, refusal.Names(leaving, namedLeaving), set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // suspendedCondition is the condition about all suspended removals of a set; nil if there is none.

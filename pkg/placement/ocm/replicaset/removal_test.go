@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -58,7 +61,7 @@ func TestSuspendRemoval(t *testing.T) {
 		"removes clusters when the spec changes during a suspension":       {[]step{{"1", 10, false, false}, {"1", 0, false, false}, {"2", 0, false, false}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &Reconciler{}
+			r := deciding(t)
 			var message string
 			for _, s := range tc.steps {
 				message = decide(t, r, s)
@@ -70,17 +73,34 @@ func TestSuspendRemoval(t *testing.T) {
 	}
 }
 
+// deciding is a Reconciler of a hub with one set and these other objects.
+func deciding(t *testing.T, others ...client.Object) *Reconciler {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, workv1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	hub := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(others, set)...).Build()
+	return &Reconciler{Client: hub, Clock: testingclock.NewFakePassiveClock(time.Now())}
+}
+
 // decide has r follow a decision, and returns why it suspends the removal.
 func decide(t *testing.T, r *Reconciler, s step) string {
 	t.Helper()
-	set := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
+	set := &workv1alpha1.ManifestWorkReplicaSet{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, set); err != nil {
+		t.Fatal(err)
+	}
 	all := clusters(10)
 	var leaving []*workv1.ManifestWork
 	for _, name := range all[s.selected:] {
 		leaving = append(leaving, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}})
 	}
 	if s.confirmed {
-		set.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken(all[s.selected:])}
+		metav1.SetMetaDataAnnotation(&set.ObjectMeta, placementv1beta1.ConfirmRemovalAnnotation, placementv1beta1.RemovalToken(all[s.selected:]))
 	}
 	p := &placed{name: "p", decided: &decided{version: s.version, settled: s.settled, clusters: sets.New(all[:s.selected]...)}}
 	message, err := r.suspendRemoval(t.Context(), set, p, leaving, len(all))
@@ -91,15 +111,11 @@ func decide(t *testing.T, r *Reconciler, s step) string {
 }
 
 func TestSuspendRemoval_CountsNoDeletedClusters(t *testing.T) {
-	scheme := runtime.NewScheme()
-	if err := clusterv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c := fake.NewClientBuilder().WithScheme(scheme)
+	var objects []client.Object
 	for _, name := range clusters(10)[:9] {
-		c.WithObjects(&clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		objects = append(objects, &clusterv1.ManagedCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	r := &Reconciler{Client: c.Build()}
+	r := deciding(t, objects...)
 	r.limited.Store(true)
 	decide(t, r, step{"1", 10, false, false})
 	if message := decide(t, r, step{"1", 5, false, false}); message != "" {
@@ -107,5 +123,45 @@ func TestSuspendRemoval_CountsNoDeletedClusters(t *testing.T) {
 	}
 	if message := decide(t, r, step{"1", 4, false, false}); !strings.Contains(message, `Placement "p" no longer selects 5 of 10 clusters although its spec did not change: c04, c05, c06, c07, c08.`) {
 		t.Errorf("message %q", message)
+	}
+}
+
+func TestSuspendRemoval_CountsSmallRemovalsWithinTenMinutesTogether(t *testing.T) {
+	for name, tc := range map[string]struct {
+		every time.Duration
+		// suspendsAt is the number of clusters that have a ManifestWork when the next removal waits; 0 if none does.
+		suspendsAt int
+	}{
+		"one a minute":      {time.Minute, 6},
+		"one every 5 hours": {5 * time.Hour, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := deciding(t)
+			begin, all := r.Clock.Now(), clusters(10)
+			decide(t, r, step{"1", 10, false, false})
+			at := 0
+			for n := 10; n > 0 && at == 0; n-- {
+				set := &workv1alpha1.ManifestWorkReplicaSet{}
+				if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "web"}, set); err != nil {
+					t.Fatal(err)
+				}
+				r.Clock = testingclock.NewFakePassiveClock(begin.Add(time.Duration(10-n) * tc.every))
+				p := &placed{name: "p", decided: &decided{version: "1", clusters: sets.New(all[:n-1]...)}}
+				leaving := []*workv1.ManifestWork{{ObjectMeta: metav1.ObjectMeta{Namespace: all[n-1], Name: "web"}}}
+				message, err := r.suspendRemoval(t.Context(), set, p, leaving, n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if message != "" {
+					at = n
+					if want := `no longer selects 1 of 6 clusters after 4 others within 10m although its spec did not change: c05.`; !strings.Contains(message, want) {
+						t.Errorf("message %q, want %q", message, want)
+					}
+				}
+			}
+			if at != tc.suspendsAt {
+				t.Errorf("suspended with %d clusters, want %d", at, tc.suspendsAt)
+			}
+		})
 	}
 }
