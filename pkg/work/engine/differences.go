@@ -60,7 +60,7 @@ func isDuplicate(err error) bool {
 
 // rehearseMerge runs the merge patch as a dry run and returns the resulting object.
 func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := e.merge(it, it.object, live)
+	patch, err := e.merge(it, e.lastApplied(it, live), it.object, live)
 	if err != nil || patch.IsEmpty() {
 		return live, err
 	}

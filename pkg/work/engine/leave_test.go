@@ -193,7 +193,7 @@ func TestAdoptMemberFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	annotations[e.AppliedAnnotation] = string(text)
 	live.SetAnnotations(annotations)
 	it := e.adoptMemberFields(Item{object: manifest, Mode: Mode{Method: Merge}}, live)
-	patch, err := e.merge(it, it.object, live)
+	patch, err := e.merge(it, e.lastApplied(it, live), it.object, live)
 	if err != nil || !patch.IsEmpty() {
 		t.Errorf("the patch is %s, error %v", patch.Data, err)
 	}

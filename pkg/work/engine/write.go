@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,9 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	if it.Mode.Leave.isApplied(live) {
 		return e.setOwners(ctx, t.Record, it, live)
 	}
+	if err := e.staysHeadless(it, live); err != nil {
+		return nil, err
+	}
 	desired, merging := e.desire(t.Record, it, live)
 	if !merging {
 		return e.serverSide(ctx, t, it, desired, live)
@@ -47,7 +51,27 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	if live == nil {
 		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: e.Manager})
 	}
-	patch, err := e.merge(it, desired, live)
+	return e.mergeInto(ctx, it, desired, live)
+}
+
+// mergeInto merges the manifest into the object, and merges once more if fields that are beside those of
+// the manifest exclude them.
+func (e *Engine) mergeInto(ctx context.Context, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	base := e.lastApplied(it, live)
+	written, err := e.patch(ctx, it, base, desired, live)
+	if !apierrors.IsInvalid(err) {
+		return written, err
+	}
+	bySchema := !e.merger.Known.Recognizes(it.object.GroupVersionKind())
+	if base = withExcluded(base, desired, live, err, bySchema); base == nil {
+		return nil, err
+	}
+	return e.patch(ctx, it, base, desired, live)
+}
+
+// patch returns live if it needs no change.
+func (e *Engine) patch(ctx context.Context, it Item, base []byte, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	patch, err := e.merge(it, base, desired, live)
 	if err != nil || patch.IsEmpty() {
 		return live, err
 	}
@@ -67,7 +91,7 @@ func (e *Engine) differs(ctx context.Context, t task, it Item, live *unstructure
 	}
 	desired, merging := e.desire(t.Record, it, live)
 	if merging {
-		patch, err := e.merge(it, desired, live)
+		patch, err := e.merge(it, e.lastApplied(it, live), desired, live)
 		return !patch.IsEmpty(), err
 	}
 	found, err := e.rehearse(ctx, it, live)
@@ -121,7 +145,7 @@ func (e *Engine) annotations(it Item, merging bool) map[string]string {
 }
 
 // merge computes the patch of a client-side apply.
-func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge.Patch, error) {
+func (e *Engine) merge(it Item, base []byte, desired, live *unstructured.Unstructured) (merge.Patch, error) {
 	modified, err := desired.MarshalJSON()
 	if err != nil {
 		return merge.Patch{}, fmt.Errorf("encoding the wanted object: %w", err)
@@ -130,7 +154,7 @@ func (e *Engine) merge(it Item, desired, live *unstructured.Unstructured) (merge
 	if err != nil {
 		return merge.Patch{}, fmt.Errorf("encoding the object of the member: %w", err)
 	}
-	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), e.lastApplied(it, live), modified, current)
+	patch, err := e.merger.ThreeWay(it.object.GroupVersionKind(), base, modified, current)
 	if err != nil {
 		return merge.Patch{}, unmergeable{err}
 	}
