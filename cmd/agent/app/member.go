@@ -194,9 +194,10 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 	if r.Namespaces, err = a.namespaces(hub, member); err != nil {
 		return err
 	}
-	r.Hub, r.Member, r.Name, r.Version = hub.GetClient(), a.clientset, name, version.Get()
+	r.Hub, r.Member, r.Metadata, r.Name, r.Version = hub.GetClient(), a.clientset, member, name, version.Get()
 	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.tunnelStatus.reported
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
+	r.HubName = a.Hub.Name
 	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
 	return r.SetupWithManager(hub)
 }

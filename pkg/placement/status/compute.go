@@ -15,6 +15,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/problems"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // Observed is the input of a status.
@@ -35,6 +36,9 @@ type Observed struct {
 	// Changed is the creation time of the later snapshot; zero under an external rollout, where runs
 	// decide when something changes.
 	Changed time.Time
+	// Leftovers are the objects that members retain since the placement no longer selects them, by
+	// member.
+	Leftovers map[string]retention.Leftover
 }
 
 // Compute returns the placement's status. Conditions that did not change keep their transition times.
@@ -44,6 +48,7 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 		SelectedResources: o.Resources, ObservedResourceIndex: o.Index,
 		Conditions: append([]metav1.Condition(nil), c.old.Conditions...),
 	}
+	c.retained()
 	if !c.scheduled() {
 		c.keepOnly(nil)
 		c.summarize()

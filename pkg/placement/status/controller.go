@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
@@ -58,8 +59,8 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It reconciles a placement when its spec, its condition
-// Scheduled, one of its snapshots or one of its bindings changes, and when somebody else changes the
-// copy of its status.
+// Scheduled, one of its snapshots or one of its bindings changes, when a member reports other objects
+// that it retains, and when somebody else changes the copy of its status.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -73,6 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&placementv1beta1.ResourceSnapshot{}, objects.EnqueuePlacement(), relabelled).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
 		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
+		Watches(&clusterv1beta1.InternalMemberCluster{}, enqueue.After(r.Settle, leftoverPlacements), builder.WithPredicates(retainedChanges())).
 		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
@@ -155,6 +157,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	}
 	o := &Observed{Placement: placement, Policy: policy}
 	if o.Bindings, err = objects.Bindings(ctx, r.Client, key); err != nil {
+		return nil, err
+	}
+	if o.Leftovers, err = r.leftovers(ctx, key); err != nil {
 		return nil, err
 	}
 	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {

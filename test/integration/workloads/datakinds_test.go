@@ -6,12 +6,14 @@ package workloads
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,6 +40,8 @@ var _ = Describe("Data on a change of placement", func() {
 		Eventually(func(ctx context.Context) string {
 			return kubectl(ctx, running.Hub, "get", "events", "-n", "fleet-member-member-1", "-o", `jsonpath={range .items[?(@.reason=="Retained")]}{.message}{"\n"}{end}`)
 		}).WithContext(ctx).Should(And(ContainSubstring("PersistentVolumeClaim r43-move/data"), ContainSubstring("PersistentVolume r43-move")))
+		Eventually(dataRetained("r43-move")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(And(
+			HavePrefix("1 members retain objects"), ContainSubstring(`"member-1" has `), ContainSubstring("PersistentVolumeClaim r43-move/data")))
 
 		By("moving it back")
 		dataMove(ctx, "r43-move", "member-1")
@@ -50,6 +54,8 @@ var _ = Describe("Data on a change of placement", func() {
 				g.Expect(object.GetAnnotations()).NotTo(HaveKey(placementv1beta1.RetainedAnnotation))
 			}).WithContext(ctx).Should(Succeed())
 		}
+
+		Eventually(dataRetained("r43-move")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
 
 		By("deleting the placement")
 		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r43-move")
@@ -145,4 +151,15 @@ func dataClaim(namespace string) *corev1.PersistentVolumeClaim {
 
 func dataDeployment(namespace string) *appsv1.Deployment {
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
+}
+
+// dataRetained is the message about objects that members retain since a placement no longer selects them.
+func dataRetained(name string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		crp, err := placement(ctx, name)
+		if c := meta.FindStatusCondition(crp.Status.Conditions, placementv1beta1.ConditionDataRetained); c != nil {
+			return c.Message, err
+		}
+		return "", err
+	}
 }

@@ -140,6 +140,10 @@ const (
 	// TunnelRightNamespace or TunnelRightEither. Agents of the previous version do not report it,
 	// and need a cluster-wide right.
 	PropertyTunnelRight PropertyName = "fleetgate.io/tunnel-right"
+	// PropertyRetained is the objects that the member retains of placements that no longer select it,
+	// in JSON. The hub does not copy it to the MemberCluster, whose readers may not be allowed to read
+	// the placements.
+	PropertyRetained PropertyName = "fleetgate.io/retained"
 )
 
 // Values of PropertyTunnelRight.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -46,6 +47,11 @@ type Reconciler struct {
 	Hub client.Client
 	// Member is a client of the member's own API server.
 	Member kubernetes.Interface
+	// Metadata, if set, is used to report the objects that the member retains of placements that no
+	// longer select it.
+	Metadata metadata.Interface
+	// HubName distinguishes several hubs of the member; empty for one.
+	HubName string
 	// Name is the member's name.
 	Name string
 	// Version is the agent's own.
@@ -217,6 +223,7 @@ func (r *Reconciler) collect(ctx context.Context, imc *clusterv1beta1.InternalMe
 	f.namespaces = r.collectNamespaces(ctx)
 	if r.isCountDue(imc) {
 		f.usage = r.count(ctx)
+		f.leftovers = r.leftovers(ctx)
 	}
 	return f
 }

@@ -42,6 +42,8 @@ type facts struct {
 	claims map[string]string
 	// usage is nil if it is unknown; the previous figures stay.
 	usage *usage
+	// leftovers is the text of retention.Leftovers; nil if they are unknown, and the previous ones stay.
+	leftovers *string
 	// collects is set if the agent reports namespaces. namespaces is nil if they are unknown.
 	collects   bool
 	namespaces *collection
@@ -191,6 +193,10 @@ func observe(status *clusterv1beta1.InternalMemberClusterStatus, f facts, now ti
 	set(clusterv1beta1.PropertyKubernetesVersion, f.version)
 	set(clusterv1beta1.PropertyEntrypoint, f.server)
 	set(clusterv1beta1.PropertyCertificateAuthority, base64.StdEncoding.EncodeToString(f.serverCA))
+	if f.leftovers != nil {
+		delete(properties, clusterv1beta1.PropertyRetained)
+		set(clusterv1beta1.PropertyRetained, *f.leftovers)
+	}
 	if f.usage != nil {
 		set(clusterv1beta1.PropertyNodeCount, strconv.Itoa(f.usage.nodes))
 		set(clusterv1beta1.PropertyReadyNodeCount, strconv.Itoa(f.usage.readyNodes))

@@ -129,8 +129,9 @@ func desiredNamespaces(reported map[string]string) map[string]string {
 // desiredProperties keeps properties by name, up to the limits of number and size.
 func desiredProperties(reported map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue) map[clusterv1beta1.PropertyName]clusterv1beta1.PropertyValue {
 	properties := maps.Clone(reported)
+	delete(properties, clusterv1beta1.PropertyRetained)
 	count, length := 0, 0
-	for _, name := range slices.SortedFunc(maps.Keys(reported), builtInFirst) {
+	for _, name := range slices.SortedFunc(maps.Keys(properties), builtInFirst) {
 		size := len(name) + len(reported[name].Value)
 		if len(reported[name].Value) > maxPropertyValueLength || count == maxProperties || length+size > maxPropertiesLength {
 			delete(properties, name)
