@@ -149,6 +149,10 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 		return object.Name != "default"
 	case schema.GroupKind{Kind: "Secret"}:
 		return object.Annotations[corev1.ServiceAccountNameKey] == ""
+	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		// A member does not run the gateway, and an API without a server blocks the deletion of namespaces.
+		_, group, _ := strings.Cut(object.Name, ".")
+		return !refusedGroups[group]
 	case schema.GroupKind{Kind: "PersistentVolume"}:
 		return object.Annotations[annotationProvisioned] == ""
 	case schema.GroupKind{Kind: "Endpoints"}:

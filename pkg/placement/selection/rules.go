@@ -48,6 +48,7 @@ var rules = []rule{
 	{kinds("", "PersistentVolumeClaim"), "spec.storageClassName", removeAllocated("storageClassName")},
 	{kinds("rbac.authorization.k8s.io", "ClusterRole"), "rules", cutAggregatedRules},
 	{kinds("", "ServiceAccount"), "secrets", cutTokenReferences},
+	{kinds("", "ServiceAccount"), "imagePullSecrets", cutPullSecrets},
 	{nil, "annotations of controllers", removeKeys("annotations", controllerAnnotations...)},
 	{nil, "marks of owners", removeKeys("annotations", ownerAnnotations...)},
 	{nil, "marks of owners", removeKeys("labels", ownerLabels...)},

@@ -192,6 +192,13 @@ func cutTokenReferences(account map[string]any, by writers) {
 	account["secrets"] = kept
 }
 
+// cutPullSecrets drops the list as a whole, because it has one owner as a whole.
+func cutPullSecrets(account map[string]any, by writers) {
+	if by.allocated("imagePullSecrets") {
+		delete(account, "imagePullSecrets")
+	}
+}
+
 // covers reports whether the rule names this kind.
 func (r rule) covers(kind schema.GroupKind) bool {
 	return slices.Contains(r.kinds, kind)

@@ -209,6 +209,25 @@ secrets: [{name: mine}, {name: a-token}]
 `,
 			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, secrets: [{name: mine}]}",
 		},
+		"pull Secrets that OpenShift added to a ServiceAccount": {
+			have: `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: a, managedFields: [{manager: kubectl-create, operation: Update, fieldsV1: {"f:automountServiceAccountToken": {}}}, {manager: openshift-controller-manager, operation: Update, fieldsV1: {"f:imagePullSecrets": {}}}]}
+automountServiceAccountToken: false
+imagePullSecrets: [{name: a-dockercfg-x7x2b}]
+`,
+			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, automountServiceAccountToken: false}",
+		},
+		"pull Secrets of an author": {
+			have: `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: a, managedFields: [{manager: kubectl-create, operation: Update, fieldsV1: {"f:imagePullSecrets": {}}}]}
+imagePullSecrets: [{name: registry}]
+`,
+			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: registry}]}",
+		},
 		"replicas of an autoscaler": {
 			reason: "kubectl recorded the author's number",
 			have: `

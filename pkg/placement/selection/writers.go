@@ -11,11 +11,14 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// isController reports whether a field manager is one of Kubernetes' own controllers. Others may be an
-// author's tools, such as a GitOps controller.
+// isController reports whether a field manager is one of Kubernetes' own controllers, or of OpenShift's.
+// The API server is one too: it maintains default roles, FlowSchemas, PriorityClasses and the APIServices
+// of definitions. Others may be an author's tools, such as a GitOps controller.
 func isController(manager string) bool {
 	switch manager {
-	case "kube-controller-manager", "kube-scheduler", "kubelet":
+	case "kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver",
+		"clusterrole-aggregation-controller", "api-priority-and-fairness-config-producer-v1",
+		"openshift-controller-manager", "cluster-policy-controller":
 		return true
 	}
 	return strings.HasSuffix(manager, "cloud-controller-manager")
