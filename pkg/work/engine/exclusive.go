@@ -13,6 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Some fields exclude each other: the handlers of a probe, value and valueFrom of a variable, rollingUpdate
@@ -33,7 +35,7 @@ func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused 
 		return nil
 	}
 	before := map[string]any{}
-	if len(base) > 0 && json.Unmarshal(base, &before) != nil {
+	if len(base) > 0 && untrusted.UnmarshalJSON(base, untrusted.Object, &before) != nil {
 		return nil
 	}
 	extended := false

@@ -4,13 +4,13 @@
 package engine
 
 import (
-	"encoding/json"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // staysHeadless returns an error if the manifest no longer has the clusterIP None of its Service. An API
@@ -22,7 +22,7 @@ func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
 		return nil
 	}
 	var before corev1.Service
-	if json.Unmarshal(e.lastApplied(it, live), &before) != nil || before.Spec.ClusterIP != corev1.ClusterIPNone {
+	if untrusted.UnmarshalJSON(e.lastApplied(it, live), untrusted.Object, &before) != nil || before.Spec.ClusterIP != corev1.ClusterIPNone {
 		return nil // Another client made it headless.
 	}
 	switch kind, _, _ := unstructured.NestedString(it.object.Object, "spec", "type"); corev1.ServiceType(kind) {
@@ -31,7 +31,7 @@ func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
 		return nil // The API server changes it, or refuses it.
 	}
 	return apierrors.NewInvalid(service, live.GetName(), field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIP"), corev1.ClusterIPNone,
-		"may not be changed: an API server keeps a headless Service headless")})
+		"cannot be changed: an API server keeps a headless Service headless")})
 }
 
 func clusterIP(service *unstructured.Unstructured) string {

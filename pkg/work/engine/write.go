@@ -54,8 +54,8 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	return e.mergeInto(ctx, it, desired, live)
 }
 
-// mergeInto merges the manifest into the object, and merges once more if fields that are beside those of
-// the manifest exclude them.
+// mergeInto merges the manifest into the object, and merges again if fields that are beside those of the
+// manifest exclude them.
 func (e *Engine) mergeInto(ctx context.Context, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	base := e.lastApplied(it, live)
 	written, err := e.patch(ctx, it, base, desired, live)

@@ -141,7 +141,7 @@ const (
 	// and need a cluster-wide right.
 	PropertyTunnelRight PropertyName = "fleetgate.io/tunnel-right"
 	// PropertyRetained is the objects that the member retains of placements that no longer select it,
-	// in JSON. The hub does not copy it to the MemberCluster, whose readers may not be allowed to read
+	// in JSON. The hub does not copy it to the MemberCluster, whose readers can lack the right to read
 	// the placements.
 	PropertyRetained PropertyName = "fleetgate.io/retained"
 )

@@ -31,6 +31,12 @@ const (
 	// ReasonOverrideConfirmationRequired is a reason of ConditionRemovalSuspended: the labels of
 	// members changed, so that an existing override deletes objects there.
 	ReasonOverrideConfirmationRequired = "OverrideConfirmationRequired"
+
+	// ConditionDataRetained is True on a placement while members that it no longer selects retain
+	// objects of it, which may hold data.
+	ConditionDataRetained = "DataRetained"
+	// ReasonNoLongerSelected is a reason of ConditionDataRetained.
+	ReasonNoLongerSelected = "NoLongerSelected"
 )
 
 const (

@@ -120,12 +120,6 @@ const (
 	// the member. Its value names the placement, which adopts the object when it selects the member
 	// again.
 	RetainedFromAnnotation = "fleetgate.io/retained-from"
-
-	// ConditionDataRetained is True on a placement while members that it no longer selects retain
-	// objects of it, which may hold data.
-	ConditionDataRetained = "DataRetained"
-	// ReasonNoLongerSelected is a reason of ConditionDataRetained.
-	ReasonNoLongerSelected = "NoLongerSelected"
 )
 
 // EpochAnnotation is on a Work, and on its AppliedWork on the member. Its value is the generation
