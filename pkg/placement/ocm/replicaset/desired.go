@@ -13,12 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
-	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
 // hashLength is the part of a hash that distinguishes the ManifestWorks of a namespace: 40 bits.
@@ -75,29 +73,4 @@ func hasLabels(work *workv1.ManifestWork, labels map[string]string) bool {
 		}
 	}
 	return true
-}
-
-// howOf translates a rollout strategy. The error says what is invalid.
-func howOf(rollout clusterv1alpha1.RolloutStrategy) (rolloutstrategy.Strategy, error) {
-	how := rolloutstrategy.Strategy{Type: rolloutstrategy.Type(rollout.Type)}
-	var config clusterv1alpha1.RolloutConfig
-	var mandatory []clusterv1alpha1.MandatoryDecisionGroup
-	switch {
-	case rollout.Type == clusterv1alpha1.RolloutProgressive && rollout.Progressive != nil:
-		config, mandatory = rollout.Progressive.RolloutConfig, rollout.Progressive.MandatoryDecisionGroups.MandatoryDecisionGroups
-		how.MaxConcurrency = rollout.Progressive.MaxConcurrency
-	case rollout.Type == clusterv1alpha1.RolloutProgressivePerGroup && rollout.ProgressivePerGroup != nil:
-		config, mandatory = rollout.ProgressivePerGroup.RolloutConfig, rollout.ProgressivePerGroup.MandatoryDecisionGroups.MandatoryDecisionGroups
-	case (rollout.Type == clusterv1alpha1.RolloutAll || rollout.Type == "") && rollout.All != nil:
-		config = rollout.All.RolloutConfig
-	}
-	deadline, err := rolloutstrategy.ParseDeadline(config.ProgressDeadline)
-	if err != nil {
-		return rolloutstrategy.Strategy{}, err
-	}
-	how.Deadline, how.MaxFailures, how.MinSuccessTime = deadline, config.MaxFailures, config.MinSuccessTime.Duration
-	for _, group := range mandatory {
-		how.Mandatory = append(how.Mandatory, rolloutstrategy.GroupName{Name: group.GroupName, Index: int(group.GroupIndex)})
-	}
-	return how, nil
 }

@@ -12,15 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
-	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
-	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
 func replicaSet(namespace, name string) *workv1alpha1.ManifestWorkReplicaSet {
@@ -110,78 +106,6 @@ func TestForget_KeepsHashAndDeleteOption(t *testing.T) {
 	whole.Spec.Workload.Manifests[0].Raw = []byte(`{"a":2}`)
 	if other, _ := hash.JSON(&whole.Spec); other == want {
 		t.Error("another manifest has the same hash")
-	}
-}
-
-func TestHowOf_TranslatesStrategies(t *testing.T) {
-	config := clusterv1alpha1.RolloutConfig{
-		MinSuccessTime: metav1.Duration{Duration: time.Minute}, ProgressDeadline: "2m", MaxFailures: intstr.FromString("10%"),
-	}
-	mandatory := clusterv1alpha1.MandatoryDecisionGroups{MandatoryDecisionGroups: []clusterv1alpha1.MandatoryDecisionGroup{{GroupName: "canary", GroupIndex: 4}, {GroupIndex: 2}}}
-	names := []rolloutstrategy.GroupName{{Name: "canary", Index: 4}, {Index: 2}}
-	base := rolloutstrategy.Strategy{MinSuccessTime: time.Minute, Deadline: ptr.To(2 * time.Minute), MaxFailures: intstr.FromString("10%")}
-	of := func(kind rolloutstrategy.Type, change func(*rolloutstrategy.Strategy)) rolloutstrategy.Strategy {
-		how := base
-		how.Type = kind
-		change(&how)
-		return how
-	}
-	for name, tc := range map[string]struct {
-		rollout clusterv1alpha1.RolloutStrategy
-		want    rolloutstrategy.Strategy
-	}{
-		"none": {want: rolloutstrategy.Strategy{}},
-		"all": {
-			clusterv1alpha1.RolloutStrategy{Type: "All", All: &clusterv1alpha1.RolloutAllConfig{RolloutConfig: config}},
-			of(rolloutstrategy.All, func(*rolloutstrategy.Strategy) {}),
-		},
-		"progressive": {
-			clusterv1alpha1.RolloutStrategy{Type: "Progressive", Progressive: &clusterv1alpha1.RolloutProgressiveConfig{
-				RolloutConfig: config, MandatoryDecisionGroups: mandatory, MaxConcurrency: intstr.FromInt32(3),
-			}},
-			of(rolloutstrategy.Progressive, func(s *rolloutstrategy.Strategy) { s.Mandatory, s.MaxConcurrency = names, intstr.FromInt32(3) }),
-		},
-		"per group": {
-			clusterv1alpha1.RolloutStrategy{Type: "ProgressivePerGroup", ProgressivePerGroup: &clusterv1alpha1.RolloutPerGroupConfig{
-				RolloutConfig: config, MandatoryDecisionGroups: mandatory,
-			}},
-			of(rolloutstrategy.ProgressivePerGroup, func(s *rolloutstrategy.Strategy) { s.Mandatory = names }),
-		},
-		"what another type says does not count": {
-			clusterv1alpha1.RolloutStrategy{Type: "Progressive", All: &clusterv1alpha1.RolloutAllConfig{RolloutConfig: config}},
-			rolloutstrategy.Strategy{Type: rolloutstrategy.Progressive},
-		},
-	} {
-		got, err := howOf(tc.rollout)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestGroupsOf_JoinsSlicesOfAGroup(t *testing.T) {
-	slice := func(index, name string, clusters ...string) ocmclusterv1beta1.PlacementDecision {
-		d := ocmclusterv1beta1.PlacementDecision{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
-		if index != "" {
-			d.Labels[ocmclusterv1beta1.DecisionGroupIndexLabel] = index
-		}
-		if name != "" {
-			d.Labels[ocmclusterv1beta1.DecisionGroupNameLabel] = name
-		}
-		for _, cluster := range clusters {
-			d.Status.Decisions = append(d.Status.Decisions, ocmclusterv1beta1.ClusterDecision{ClusterName: cluster})
-		}
-		return d
-	}
-	got := groupsOf([]ocmclusterv1beta1.PlacementDecision{
-		slice("1", "", "d"), slice("0", "canary", "a"), slice("0", "canary", "b", ""), slice("", "", "c"), slice("x", "", "e"),
-	})
-	want := []rolloutstrategy.Group{{Index: 0, Name: "canary", Clusters: []string{"a", "b", "c", "e"}}, {Index: 1, Clusters: []string{"d"}}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("groupsOf() (-want +got):\n%s", diff)
 	}
 }
 

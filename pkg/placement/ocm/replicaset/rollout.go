@@ -20,6 +20,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/decisions"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
@@ -164,7 +165,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 			changes.relabel(p, cluster, work)
 		}
 	}
-	how, err := howOf(ref.RolloutStrategy)
+	how, err := decisions.Strategy(ref.RolloutStrategy)
 	if err == nil {
 		p.plan, err = rolloutstrategy.Next(how, d.groups, statuses, changes.now)
 	}
