@@ -23,6 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
@@ -54,6 +55,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 		ocmclusterv1beta2.AddToScheme(scheme),
 		workv1.AddToScheme(scheme),
 		workv1alpha1.AddToScheme(scheme),
+		addonv1alpha1.AddToScheme(scheme),
 	); err != nil {
 		t.Fatalf("Adding the groups to one scheme: %v", err)
 	}
@@ -115,11 +117,13 @@ func TestTypes_KeepStoredObjectsUnchanged(t *testing.T) {
 }
 
 // storedByOthers are kinds that gateway and agents do not write: hubs that Azure manages have their
-// own objects, and users create claims on a cluster.
+// own objects, and users create claims on a cluster, and configurations and templates of add-ons.
 var storedByOthers = map[schema.GroupKind]bool{
 	{Group: "fleet.azure.com", Kind: "MemberCluster"}:                   true,
 	{Group: "fleet.azure.com", Kind: "InternalMemberCluster"}:           true,
 	{Group: "cluster.open-cluster-management.io", Kind: "ClusterClaim"}: true,
+	{Group: addonv1alpha1.GroupName, Kind: "AddOnDeploymentConfig"}:     true,
+	{Group: addonv1alpha1.GroupName, Kind: "AddOnTemplate"}:             true,
 }
 
 func TestStoredKinds_HaveAFixture(t *testing.T) {

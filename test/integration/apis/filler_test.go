@@ -14,7 +14,7 @@ import (
 )
 
 // texts are tried in this order for a string with a pattern.
-var texts = []string{"text", "Text", "30%", "90s", "500m", "0123456789abcdef", "https://example.test", "10.0.0.1", "work-agent-x", "/data/text"}
+var texts = []string{"text", "Text", "30%", "90s", "500m", "0123456789abcdef", "https://example.test", "10.0.0.1", "work-agent-x", "/data/text", "example.com/signer", "deployments:name:container"}
 
 // fill makes a value for a schema in which every field is set, where possible
 // to something else than the default: a field that is lost and defaulted again
