@@ -115,6 +115,10 @@ var otherProducts = []product{
 		names:  []string{"manifestworkvalidators.admission.work.open-cluster-management.io"},
 		leases: ocmLeases("work-manager-lock"),
 	},
+	{
+		groups: []string{"addon.open-cluster-management.io"},
+		leases: ocmLeases("manager-lock"),
+	},
 }
 
 // ocmLeases are the Leases of a controller of Open Cluster Management, and of the operator that would

@@ -27,6 +27,15 @@ var wiring = map[string]string{
 	"pkg/inspect/simulate": "it decides placements of both families from files",
 }
 
+// ofOCM are folders of pkg that serve Open Cluster Management's API only, without a path ocm/.
+var ofOCM = []string{"pkg/addon"}
+
+// isOfOCM reports whether a package serves Open Cluster Management's API only. Its name is without
+// that of the module.
+func isOfOCM(name string) bool {
+	return strings.Contains(name+"/", "/ocm/") || slices.ContainsFunc(ofOCM, func(folder string) bool { return below(name, folder) })
+}
+
 func TestFolders_AreFewAndLarge(t *testing.T) {
 	root := filepath.Join("..", "..", "pkg")
 	lines := map[string]int{}
@@ -131,11 +140,11 @@ func TestFamilies_OnlyWiringImportsOCM(t *testing.T) {
 	used := map[string]bool{}
 	for _, p := range listPackages(t) {
 		from, ok := strings.CutPrefix(p.ImportPath, module)
-		if !ok || strings.Contains(from+"/", "/ocm/") || !strings.HasPrefix(from, "pkg/") {
+		if !ok || isOfOCM(from) || !strings.HasPrefix(from, "pkg/") {
 			continue
 		}
 		for _, imported := range p.Imports {
-			if !strings.HasPrefix(imported, module) || !strings.Contains(imported+"/", "/ocm/") || below(imported, module+"pkg/apis") {
+			if name, ours := strings.CutPrefix(imported, module); !ours || !isOfOCM(name) || below(imported, module+"pkg/apis") {
 				continue
 			}
 			used[from] = true

@@ -30,7 +30,7 @@ func withoutManifests(parts *options.Features, common *intern.Table) map[client.
 	if parts.Serves(options.APIFleet) {
 		maps.Copy(objects, dispatch.CacheOptions())
 	}
-	if parts.ServesOCM(options.OCMWorks) {
+	if parts.ServesOCM(options.OCMWorks) || parts.ServesOCM(options.OCMAddOns) {
 		maps.Copy(objects, replicaset.CacheOptions())
 	}
 	for object, kept := range objects {

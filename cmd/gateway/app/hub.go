@@ -24,6 +24,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	gatewayv1alpha1 "fleetgate.io/fleetgate/pkg/apis/gateway/v1alpha1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
@@ -93,6 +94,9 @@ func definitionsOf(parts *options.Features) ([]*apiextensionsv1.CustomResourceDe
 	}
 	if parts.ServesOCM(options.OCMRegistration) {
 		named = append(named, registrationKinds()...)
+	}
+	if parts.ServesOCM(options.OCMAddOns) {
+		chosen = append(chosen, addonv1alpha1.GroupName)
 	}
 	definitions, err := crds.ForHub(chosen...)
 	if err != nil {

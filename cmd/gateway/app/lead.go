@@ -68,6 +68,7 @@ func (g *gateway) lead(ctx context.Context) error {
 		g.addKlusterlets,
 		g.addOCM,
 		g.addOCMPlacement,
+		g.addOCMAddOns,
 		g.addStandardDecisions,
 	} {
 		if err := add(ctx, mgr); err != nil {

@@ -43,9 +43,11 @@ const (
 	OCMPlacement = "placement"
 	// OCMRegistration is ManagedClusters and sets of them, and the agents of clusters.
 	OCMRegistration = "registration"
+	// OCMAddOns is ClusterManagementAddOns, ManagedClusterAddOns and their configurations.
+	OCMAddOns = "addons"
 )
 
-func allOCM() []string { return []string{OCMWorks, OCMPlacement, OCMRegistration} }
+func allOCM() []string { return []string{OCMWorks, OCMPlacement, OCMRegistration, OCMAddOns} }
 
 // defaultOCM is what is served by default. Other parts stay with the product that the hub
 // used before, and need no rights that the role of the previous gateway lacks.
@@ -87,7 +89,7 @@ func defaultFeatures() configv1alpha1.FeaturesConfiguration {
 func (o *Features) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.Components, "components", o.Components, "Components to run in this process.")
 	flags.StringSliceVar(&o.APIs, "apis", o.APIs, "API families to install and serve.")
-	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm in --apis: parts of the Open Cluster Management API to serve: works, placement, registration.")
+	flags.StringSliceVar(&o.OCM, "ocm", o.OCM, "With ocm in --apis: parts of the Open Cluster Management API to serve: works, placement, registration, addons.")
 	configfile.Override(flags, "components", "features.components")
 	configfile.Override(flags, "apis", "features.apis")
 	configfile.Override(flags, "ocm", "features.ocm")

@@ -33,7 +33,7 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 		"no component":            {func(o *Options) { o.Features.Components = nil }, []string{"features.components (--components): Required value: choose from proxy, webhook, controllers"}},
 		"unknown API":             {func(o *Options) { o.Features.APIs = append(o.Features.APIs, "y") }, []string{`features.apis[6] (--apis): Unsupported value: "y"`}},
 		"proxy without its base":  {func(o *Options) { o.Features.APIs = []string{"gateway"} }, []string{"gateway needs fleet and msa"}},
-		"unknown part of OCM":     {func(o *Options) { o.Features.OCM = []string{"x"} }, []string{`features.ocm[0] (--ocm): Unsupported value: "x": supported values: "works", "placement", "registration"`}},
+		"unknown part of OCM":     {func(o *Options) { o.Features.OCM = []string{"x"} }, []string{`features.ocm[0] (--ocm): Unsupported value: "x": supported values: "works", "placement", "registration", "addons"`}},
 		"no room for manifests":   {func(o *Options) { o.Placement.ManifestLimit = 0 }, []string{"placement.manifestLimit: Invalid value: 0: leaves no room"}},
 		"registration on its own": {func(o *Options) { o.Features.APIs = []string{"rancher"} }, []string{"rancher needs fleet"}},
 		"ports": {func(o *Options) { o.Serving.SecurePort, o.Serving.WebhookPort = 0, 70000 },

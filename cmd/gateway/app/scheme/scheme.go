@@ -18,6 +18,7 @@ import (
 	azurefleetv1alpha1 "fleetgate.io/fleetgate/pkg/apis/azurefleet/v1alpha1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	multiclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/multicluster/v1alpha1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
@@ -38,7 +39,7 @@ func New() (*runtime.Scheme, error) {
 		authenticationv1beta1.AddToScheme, multiclusterv1alpha1.AddToScheme, admissionv1alpha1.AddToScheme, cmv1.AddToScheme,
 		viewv1alpha1.AddToScheme,
 		azurefleetv1alpha1.AddToScheme, workv1.AddToScheme, workv1alpha1.AddToScheme,
-		ocmclusterv1.AddToScheme, ocmclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, ocmclusterv1beta2.AddToScheme,
+		ocmclusterv1.AddToScheme, ocmclusterv1alpha1.AddToScheme, ocmclusterv1beta1.AddToScheme, ocmclusterv1beta2.AddToScheme, addonv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)

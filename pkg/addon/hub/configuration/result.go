@@ -1,0 +1,112 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package configuration
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
+)
+
+// changes are functions that bring the status of each add-on up to date, by add-on.
+func (g *graph) changes() map[*addonv1alpha1.ManagedClusterAddOn]func(*addonv1alpha1.ManagedClusterAddOnStatus) {
+	all := map[*addonv1alpha1.ManagedClusterAddOn]func(*addonv1alpha1.ManagedClusterAddOnStatus){}
+	for _, n := range g.nodes {
+		turn := sets.New(n.plan.Turn...)
+		for cluster, addOn := range n.addOns {
+			all[addOn] = n.change(cluster, addOn, turn.Has(cluster))
+		}
+	}
+	for cluster, addOn := range g.defaults.addOns {
+		all[addOn] = g.defaults.change(cluster, addOn, true)
+	}
+	return all
+}
+
+// change gives an add-on its configurations if it is its turn. Otherwise it says that they are
+// waiting.
+func (n *node) change(cluster string, addOn *addonv1alpha1.ManagedClusterAddOn, turn bool) func(*addonv1alpha1.ManagedClusterAddOnStatus) {
+	desired := referencesOf(addOn, n.desired)
+	_, given := n.statuses[cluster]
+	return func(status *addonv1alpha1.ManagedClusterAddOnStatus) {
+		if n.held && !given {
+			return
+		}
+		condition := metav1.Condition{
+			Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue,
+			Reason: addonv1alpha1.ReasonConfigurationsConfigured, Message: "Configurations configured",
+		}
+		switch {
+		case given:
+		case turn:
+			status.ConfigReferences = merged(status.ConfigReferences, desired)
+		default:
+			condition.Status, condition.Reason = metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationsNotConfigured
+			condition.Message = "Configurations updated and not configured yet"
+		}
+		meta.SetStatusCondition(&status.Conditions, condition)
+	}
+}
+
+// counts are the add-ons of a Placement by the state of their rollout. Those with configurations of
+// their own are not among them.
+type counts struct {
+	selected, configured, progressing, done, failed, timedOut int
+}
+
+func (n *node) count(now time.Time) counts {
+	c := counts{selected: n.selected, timedOut: len(n.plan.TimedOut)}
+	turn, timedOut := sets.New(n.plan.Turn...), sets.New(n.plan.TimedOut...)
+	for cluster, addOn := range n.addOns {
+		if !referencesOf(addOn, n.desired).equal(n.desired) {
+			continue
+		}
+		c.configured++
+		status, given := n.statuses[cluster]
+		switch {
+		case !given && !turn.Has(cluster):
+		case !given, status.State != rolloutstrategy.Succeeded && !timedOut.Has(cluster), n.soaks(status, now):
+			c.progressing++
+		case status.State == rolloutstrategy.Succeeded:
+			c.done++
+		case status.State == rolloutstrategy.Failed:
+			c.failed++
+		}
+	}
+	return c
+}
+
+// soaks reports whether a successful add-on must stay so for longer before it counts.
+func (n *node) soaks(status rolloutstrategy.ClusterRolloutStatus, now time.Time) bool {
+	return status.State == rolloutstrategy.Succeeded && n.how.Type != rolloutstrategy.All && n.how.Type != "" && now.Before(status.Since.Add(n.how.MinSuccessTime))
+}
+
+// report writes the progress of a Placement. The messages are those of Open Cluster Management,
+// which clients compare.
+func report(progression *addonv1alpha1.InstallProgression, refused string, c counts) {
+	condition := metav1.Condition{Type: addonv1alpha1.ConditionProgressing}
+	switch {
+	case refused != "":
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, addonv1alpha1.ReasonFailed, refused
+	case c.configured == 0 || c.done != c.configured:
+		condition.Status, condition.Reason = metav1.ConditionTrue, addonv1alpha1.ReasonProgressing
+		condition.Message = fmt.Sprintf("selected clusters %d. configured addons %d/%d progressing..., %d failed %d timeout.",
+			c.selected, c.progressing+c.done, c.configured, c.failed, c.timedOut)
+	default:
+		condition.Status, condition.Reason = metav1.ConditionFalse, addonv1alpha1.ReasonCompleted
+		condition.Message = fmt.Sprintf("selected clusters %d. configured addons %d/%d completed with no errors, %d failed %d timeout.",
+			c.selected, c.done, c.configured, c.failed, c.timedOut)
+		for i := range progression.ConfigReferences {
+			reference := &progression.ConfigReferences[i]
+			reference.LastAppliedConfig, reference.LastKnownGoodConfig = reference.DesiredConfig.DeepCopy(), reference.DesiredConfig.DeepCopy()
+		}
+	}
+	meta.SetStatusCondition(&progression.Conditions, condition)
+}

@@ -1,0 +1,15 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package progress maintains each ManagedClusterAddOn: the owner reference to its
+// ClusterManagementAddOn, the annotations of its ManagedCluster, and condition Progressing. The
+// controller's name is managedclusteraddon.progress.
+//
+// It watches ManagedClusterAddOns, their ClusterManagementAddOns, the annotations of
+// ManagedClusters, and the ManifestWorks with the label of an add-on. An add-on has completed when
+// its manager created ManifestWorks from exactly the configurations in status.configReferences, and
+// the cluster has applied them. decide.go holds the decision.
+//
+// It does not change add-ons without a ClusterManagementAddOn. An owner reference and annotations
+// are written only for add-ons that the hub manages.
+package progress

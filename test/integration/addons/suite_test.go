@@ -1,0 +1,109 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package addons_test runs the hub's side of add-ons (pkg/addon/hub) on a real hub, with the
+// gateway's rights. Specs write decisions in place of a scheduler, and hashes, ManifestWorks and
+// conditions in place of the managers of add-ons.
+package addons_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	addons "fleetgate.io/fleetgate/pkg/addon/hub"
+	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
+	"fleetgate.io/fleetgate/test/support/artifacts"
+	"fleetgate.io/fleetgate/test/support/build"
+	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/expect"
+	"fleetgate.io/fleetgate/test/support/onehub"
+)
+
+const gatewayUser = "fleetgate:gateway"
+
+var (
+	hub       *env.Cluster
+	hubClient client.Client
+	gateway   *expect.Running
+)
+
+func TestAddOns(t *testing.T) {
+	onehub.Run(t, "Add-ons on the hub", "addons")
+}
+
+var _ = artifacts.OnFailure(func() []*env.Cluster { return []*env.Cluster{hub} })
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	hub = onehub.Start(ctx)
+	hubClient = expect.Client(build.Unlimited(hub.Config()), kinds())
+	ours, err := crds.ForHub(addonv1alpha1.GroupName, clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupVersion.Group, authenticationv1beta1.GroupVersion.Group)
+	onehub.Serve(hub, ours, err)
+	giveTheGatewayItsRights(ctx)
+	gateway = start()
+	DeferCleanup(func() { gateway.Stop() })
+})
+
+func kinds() *runtime.Scheme {
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, addonv1alpha1.AddToScheme, clusterv1.AddToScheme, ocmclusterv1beta1.AddToScheme, workv1.AddToScheme,
+		clusterv1beta1.AddToScheme, authenticationv1beta1.AddToScheme)
+}
+
+// giveTheGatewayItsRights grants the rights of an installation, and no others.
+func giveTheGatewayItsRights(ctx context.Context) {
+	GinkgoHelper()
+	manifest, err := os.ReadFile("../../support/fleet/gateway-rbac.yaml")
+	Expect(err).NotTo(HaveOccurred())
+	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+		if object.GetNamespace() == "" {
+			expect.Created(ctx, hubClient, object)
+		}
+	}
+}
+
+// start runs the gateway's part, like its leader.
+func start() *expect.Running {
+	GinkgoHelper()
+	rest, err := hub.ConfigFor(gatewayUser)
+	Expect(err).NotTo(HaveOccurred())
+	skip := true
+	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
+		mgr, err := ctrl.NewManager(build.Unlimited(rest), ctrl.Options{
+			Scheme:     kinds(),
+			Metrics:    server.Options{BindAddress: "0"},
+			Cache:      cache.Options{ByObject: replicaset.CacheOptions()},
+			Controller: config.Controller{SkipNameValidation: &skip},
+		})
+		if err != nil {
+			return nil, err
+		}
+		return mgr.Start, addons.SetupWithManager(ctx, mgr, addons.Options{
+			Clock: clock.RealClock{}, Workers: 4, Members: membermirror.Members{Hub: mgr.GetClient()},
+		})
+	})
+}
