@@ -32,6 +32,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/agent/app/options"
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -140,7 +141,7 @@ func newAgent(config *options.Config) (*agent, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, authenticationv1beta1.AddToScheme,
-		workv1.AddToScheme, ocmclusterv1.AddToScheme,
+		workv1.AddToScheme, ocmclusterv1.AddToScheme, addonv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
 // The interval between requests for optional kinds of the hub. It starts short and grows, because
@@ -34,6 +36,20 @@ type hubPart struct {
 	try func(ctx context.Context) error
 	// serve runs the part until the context ends.
 	serve func(ctx context.Context) error
+}
+
+// hubParts are the parts that serve Open Cluster Management's kinds for a member.
+func (a *agent) hubParts(reached *engine.Member, hubConfig *rest.Config, member string, k keeping) ([]hubPart, error) {
+	works, err := a.manifestWorks(reached, hubConfig, member, k)
+	if err != nil {
+		return nil, err
+	}
+	namespaces, err := a.namespacesOfSets(hubConfig, member)
+	if err != nil {
+		return nil, err
+	}
+	addOns, err := a.addOnHealth(hubConfig, member)
+	return []hubPart{works, namespaces, addOns}, err
 }
 
 // serveParts runs each part as soon as it can run. One request discovers the groups for all parts,

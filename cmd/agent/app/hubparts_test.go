@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"fleetgate.io/fleetgate/cmd/agent/app/options"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
@@ -27,13 +28,15 @@ import (
 // Regression: an idle agent sent three requests each time to a hub without Open Cluster
 // Management's kinds, two of them about ManifestWorks.
 func TestDiscoverParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
+	const addOns = "GET /apis/addon.open-cluster-management.io/v1alpha1/namespaces/edge/managedclusteraddons"
 	const groups, cluster = "GET /apis", "GET /apis/cluster.open-cluster-management.io/v1/managedclusters/edge"
 	tests := map[string]struct {
 		served []string
 		want   []string
 	}{
+		"add-ons are served, and not shown":                                       {served: []string{addonv1alpha1.GroupName}, want: []string{groups, addOns}},
 		"neither group is served, so that there is nothing to ask for":            {want: []string{groups}},
-		"another group of the same project says nothing":                          {served: []string{"addon.open-cluster-management.io"}, want: []string{groups}},
+		"another group of the same project says nothing":                          {served: []string{"policy.open-cluster-management.io"}, want: []string{groups}},
 		"the group is served, so that the cluster may be there, but is not shown": {served: []string{clusterv1.GroupName}, want: []string{groups, cluster}},
 	}
 	for reason, tc := range tests {
@@ -54,7 +57,7 @@ func TestDiscoverParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
 			}))
 			ready, waiting, err := discoverParts(t.Context(), restClientOf(t, hub.URL), partsOf(t, hub.URL))
 			hub.Close() // It has answered all that was asked then.
-			if len(ready) != 0 || len(waiting) != 2 || err == nil {
+			if len(ready) != 0 || len(waiting) != 3 || err == nil {
 				t.Errorf("%d parts are served and %d wait, for %v", len(ready), len(waiting), err)
 			}
 			if diff := cmp.Diff(tc.want, asked); diff != "" {
@@ -67,15 +70,11 @@ func TestDiscoverParts_OnlyDiscoversGroupsOfHubWithoutThem(t *testing.T) {
 func partsOf(t *testing.T, hub string) []hubPart {
 	t.Helper()
 	a, config := &agent{Config: &options.Config{}}, &rest.Config{Host: hub}
-	works, err := a.manifestWorks(&engine.Member{}, config, "edge", keeping{})
+	parts, err := a.hubParts(&engine.Member{}, config, "edge", keeping{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaces, err := a.namespacesOfSets(config, "edge")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return []hubPart{works, namespaces}
+	return parts
 }
 
 func restClientOf(t *testing.T, hub string) rest.Interface {

@@ -73,11 +73,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 			return fmt.Errorf("setting up the agent of member %q: %w", member, err)
 		}
 	}
-	works, err := a.manifestWorks(reached, hubConfig, member, keep)
-	if err != nil {
-		return err
-	}
-	namespaces, err := a.namespacesOfSets(hubConfig, member)
+	parts, err := a.hubParts(reached, hubConfig, member, keep)
 	if err != nil {
 		return err
 	}
@@ -92,7 +88,7 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 	group.Go(func() error {
 		return connection.keepTunnel(serving, func(ctx context.Context) error { return a.serveTunnel(ctx, hubConfig, member) })
 	})
-	group.Go(func() error { return serveParts(serving, hubConfig, works, namespaces) })
+	group.Go(func() error { return serveParts(serving, hubConfig, parts...) })
 	err = group.Wait()
 	if left.Load() {
 		a.withdraw(ctx, hubConfig)
