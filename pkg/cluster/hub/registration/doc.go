@@ -9,7 +9,7 @@
 //     account that can only create and read requests in that namespace, and into a Secret with the
 //     token's name. Its key "values" is a values.yaml for the agent. It deletes all of it at expiry.
 //   - "clusterregistration.grant" ([GrantReconciler], controller.go) handles a ClusterRegistration in
-//     three steps. validate.go checks whether the request is well-formed and authentic. claim.go finds
+//     three steps. validate.go checks form and authenticity of the request. claim.go finds
 //     or creates the Cluster with that clientID. grant.go creates the MemberCluster, waits until
 //     pkg/cluster/hub/membership has prepared it, and encrypts a token of the member's account with
 //     the request's public key. keep.go deletes requests when they have served their purpose.

@@ -25,7 +25,7 @@ import (
 // maxClientID limits an agent's clientID, in bytes.
 const maxClientID = 256
 
-// Validation is the first step of a registration: is the request well-formed, and who made it?
+// Validation is the first step of a registration: has the request the right form, and who made it?
 
 // applicant is a valid request.
 type applicant struct {
@@ -41,7 +41,7 @@ type applicant struct {
 	allowed allowance
 }
 
-// validate checks that the request is well-formed and authentic.
+// validate checks form and authenticity of a request.
 func (r *GrantReconciler) validate(ctx context.Context, request *registrationv1alpha1.ClusterRegistration) (*applicant, *refusal.Refusal, error) {
 	if refused := cmp.Or(refuseNamespace(r.Namespaces, request.Namespace), refuseRequest(request)); refused != nil {
 		return nil, refused, nil
