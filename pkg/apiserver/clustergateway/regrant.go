@@ -23,7 +23,7 @@ var notGranted = []byte("cannot impersonate")
 // send sends the request to the member. The member may lack a grant that is still cached here,
 // because its agent dropped the oldest of too many or somebody changed its role. Then the grant is
 // requested again. The member has not executed the request, so a request without a body is repeated,
-// and the caller of any other is told to retry.
+// and the response to any other asks the caller to retry.
 func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
 	res, err := x.route.send(out, x.request.Upgrade)

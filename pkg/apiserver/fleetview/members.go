@@ -26,7 +26,7 @@ func (wa *watch) join(ctx context.Context, request memberRequest) {
 	r.start(ctx)
 }
 
-// reachable is false if the hub has decided that the caller may not reach the member any more.
+// reachable is false if the hub has decided that the caller cannot reach the member any more.
 func (wa *watch) reachable(ctx context.Context, member string) bool {
 	members, err := wa.h.reachable(ctx, wa.h.hub.Reviews, wa.caller, []string{member})
 	return err != nil || len(members) > 0
