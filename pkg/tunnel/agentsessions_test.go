@@ -20,7 +20,7 @@ type twoGateways struct {
 	// turn is the gateway that the hub leads to next.
 	turn atomic.Int32
 	// direct opens the port, if that is announced.
-	direct func() (net.Conn, error)
+	direct func(context.Context) (net.Conn, error)
 	port   atomic.Pointer[PortInfo]
 	serves sync.WaitGroup
 }
@@ -47,7 +47,7 @@ func startTwoGateways(t *testing.T) *twoGateways {
 			}, nil
 		}},
 		Dial:   func(context.Context) (net.Conn, error) { return g.serve(int(g.turn.Add(1)) % 2), nil },
-		Direct: func(context.Context, PortInfo) (net.Conn, error) { return g.direct() },
+		Direct: func(ctx context.Context, _ PortInfo) (net.Conn, error) { return g.direct(ctx) },
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -108,12 +108,18 @@ func TestConnector_ServesStreamsOfSessionThatItDoesNotKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := startTwoGateways(t)
 		streams := make(chan net.Conn, 2)
-		g.direct = func() (net.Conn, error) {
+		g.direct = func(ctx context.Context) (net.Conn, error) {
 			// The port leads to the first gateway only, so one of the two sessions cannot move there.
 			before := len(g.registries[0].sessions("one"))
 			agent := g.serve(0)
-			g.await(t, "a session at the port", func() bool { return len(g.registries[0].sessions("one")) > before })
-			conn, err := g.registries[0].DialEagerly(t.Context(), "one", "echo")
+			for len(g.registries[0].sessions("one")) <= before {
+				if ctx.Err() != nil {
+					_ = agent.Close()
+					return nil, ctx.Err() // The test has ended.
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			conn, err := g.registries[0].DialEagerly(ctx, "one", "echo")
 			if err != nil {
 				return nil, err
 			}
