@@ -151,6 +151,9 @@ func (c *container) say(ctx context.Context, phase corev1.PodPhase, conditions .
 		if err := c.of.Get(ctx, client.ObjectKeyFromObject(c.pod), c.pod); err != nil {
 			return err
 		}
+		for i := range conditions {
+			conditions[i].LastTransitionTime = metav1.Now() // from which minReadySeconds count
+		}
 		c.pod.Status.Phase, c.pod.Status.Conditions = phase, conditions
 		return c.of.Status().Update(ctx, c.pod)
 	}).Should(Succeed())
