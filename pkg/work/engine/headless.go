@@ -21,8 +21,7 @@ func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
 	if live == nil || it.object.GroupVersionKind().GroupKind() != service || clusterIP(live) != corev1.ClusterIPNone || clusterIP(it.object) != "" {
 		return nil
 	}
-	var before corev1.Service
-	if untrusted.UnmarshalJSON(e.lastApplied(it, live), untrusted.Object, &before) != nil || before.Spec.ClusterIP != corev1.ClusterIPNone {
+	if !e.appliedHeadless(it, live) {
 		return nil // Another client made it headless.
 	}
 	switch kind, _, _ := unstructured.NestedString(it.object.Object, "spec", "type"); corev1.ServiceType(kind) {
@@ -32,6 +31,13 @@ func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
 	}
 	return apierrors.NewInvalid(service, live.GetName(), field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIP"), corev1.ClusterIPNone,
 		"cannot be changed: an API server keeps a headless Service headless")})
+}
+
+// appliedHeadless is true if the last applied manifest of the Service had clusterIP None.
+func (e *Engine) appliedHeadless(it Item, live *unstructured.Unstructured) bool {
+	var before corev1.Service
+	err := untrusted.UnmarshalJSON(e.lastApplied(it, live), untrusted.Object, &before)
+	return err == nil && before.Spec.ClusterIP == corev1.ClusterIPNone
 }
 
 func clusterIP(service *unstructured.Unstructured) string {

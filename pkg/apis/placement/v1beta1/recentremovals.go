@@ -29,6 +29,8 @@ const maxRecentRemovals = 10_000
 
 // RecentRemovals has the times of removals by a hash of what was removed. Hashes are shorter than
 // names, and only their number is reported.
+//
+// +kubebuilder:object:generate=false
 type RecentRemovals map[string]time.Time
 
 // ParseRecentRemovals reads the annotation. It skips removals that are older than RemovalWindow, and
