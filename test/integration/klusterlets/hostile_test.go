@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/test/support/build"
@@ -58,6 +59,21 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}
 	})
 
+	It("cannot request with another cluster's label as the agent of an add-on", func(ctx SpecContext) {
+		const user = "system:open-cluster-management:cluster:vict:addon:dns:agent:abcde"
+		expect.CreatedForSpec(ctx, hubClient, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: build.Named("agents-of-add-ons"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
+		})
+		config, err := hub.ConfigFor(user)
+		Expect(err).NotTo(HaveOccurred())
+		addOn := expect.Client(config, kinds())
+		for _, name := range []string{"victim", "vict-1", "vic"} {
+			request := (&agent{cluster: thief.cluster, name: thief.name}).request(labelled(name))
+			Expect(addOn.Create(ctx, request)).To(MatchError(ContainSubstring("of its own cluster")), "label %q", name)
+		}
+	})
+
 	DescribeTable("gets no certificate", func(ctx SpecContext, said string, changes ...change) {
 		own := &agent{cluster: thief.cluster, name: thief.name}
 		request := own.ask(ctx, thief.hub(), changes...)
@@ -75,6 +91,11 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}),
 		Entry("of another agent of its cluster", "KeyConflict", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.Subject.CommonName += "x"
+		}),
+		Entry("of an add-on of another cluster", "", func(request *x509.CertificateRequest, csr *certificatesv1.CertificateSigningRequest) {
+			request.Subject.CommonName = "system:open-cluster-management:cluster:victim:addon:dns:agent:abcde"
+			request.Subject.Organization = []string{"system:open-cluster-management:cluster:victim:addon:dns", "system:open-cluster-management:addon:dns", "system:authenticated"}
+			csr.Labels[addonv1alpha1.AddOnNameLabel] = "dns"
 		}),
 		Entry("for a server", "InvalidKlusterletRequest", func(request *x509.CertificateRequest, _ *certificatesv1.CertificateSigningRequest) {
 			request.DNSNames = []string{"kubernetes.default.svc"}
@@ -131,6 +152,10 @@ var _ = Describe("A hostile klusterlet", Ordered, func() {
 		}),
 		Entry("list another cluster's add-ons", func(ctx SpecContext, own client.Client) error {
 			return own.List(ctx, addOns(), client.InNamespace("victim"))
+		}),
+		Entry("write the health of another cluster's add-on", func(ctx SpecContext, own client.Client) error {
+			addOn := addOnOf("victim", "dns")
+			return own.Status().Patch(ctx, addOn, expect.MergePatch(`{"status":{"conditions":[]}}`))
 		}),
 		Entry("create an add-on, not even its own", func(ctx SpecContext, own client.Client) error {
 			addOn := &unstructured.Unstructured{}

@@ -12,8 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
@@ -30,9 +29,6 @@ import (
 
 // AddOnsName is the name of the controller that AddOnReconciler is.
 const AddOnsName = "managedcluster.addons"
-
-// conditionAddOnAvailable is the condition of an add-on about its availability.
-const conditionAddOnAvailable = "Available"
 
 // Values of the labels about the state of an add-on.
 const (
@@ -43,8 +39,8 @@ const (
 
 // AddOnReconciler labels ManagedClusters, for use in Placements, with their add-ons and the state
 // of each. It also sets the add-ons of a cluster without heartbeats to Unknown, because that
-// cluster's agent would report their state. The add-ons themselves belong to another product: their
-// kind may be missing, and none is created, deleted or changed otherwise.
+// cluster's agent would report their state. The hub may lack the kind of add-ons. None is created,
+// deleted or changed otherwise.
 type AddOnReconciler struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
@@ -66,12 +62,10 @@ func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 func (r *AddOnReconciler) start(mgr ctrl.Manager) error {
-	addOn := &unstructured.Unstructured{}
-	addOn.SetGroupVersionKind(managedcluster.AddOnKind())
 	return reconcileutil.SetupError(AddOnsName, ctrl.NewControllerManagedBy(mgr).
 		Named(AddOnsName).
 		For(&clusterv1.ManagedCluster{}).
-		Watches(addOn, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		Watches(&addonv1alpha1.ManagedClusterAddOn{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: object.GetNamespace()}}}
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
@@ -94,9 +88,7 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 		// Its namespace may still belong to something else.
 		return nil
 	}
-	addOns := &unstructured.UnstructuredList{}
-	kind := managedcluster.AddOnKind()
-	addOns.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	addOns := &addonv1alpha1.ManagedClusterAddOnList{}
 	if err := r.AddOns.List(ctx, addOns, client.InNamespace(cluster.Name)); err != nil {
 		return fmt.Errorf("listing the add-ons of ManagedCluster %q: %w", cluster.Name, err)
 	}
@@ -113,45 +105,21 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 }
 
 // tellUnknown sets an add-on to Unknown for the same reason as its cluster.
-func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *unstructured.Unstructured, of metav1.Condition) error {
-	conditions, err := conditionsOf(addOn)
-	if err != nil {
-		// The schema allows no such value, so the object has an unknown version.
-		return fmt.Errorf("reading the conditions of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
-	}
-	if !meta.SetStatusCondition(&conditions, metav1.Condition{Type: conditionAddOnAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message}) {
-		return nil
-	}
-	reported := make([]any, len(conditions))
-	for i := range conditions {
-		if reported[i], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i]); err != nil {
-			return fmt.Errorf("encoding a condition of ManagedClusterAddOn %s/%s: %w", addOn.GetNamespace(), addOn.GetName(), err)
-		}
-	}
+func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of metav1.Condition) error {
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
-		err = unstructured.SetNestedSlice(addOn.Object, reported, "status", "conditions")
-	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.GetNamespace(), addOn.GetName())
-}
-
-func conditionsOf(addOn *unstructured.Unstructured) ([]metav1.Condition, error) {
-	var holder struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(addOn.Object, &holder)
-	return holder.Status.Conditions, err
+		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message})
+	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.Namespace, addOn.Name)
 }
 
 // labelsWith returns a cluster's labels with current add-on labels, and without those of removed
 // add-ons. An add-on that is being deleted counts as removed, and one whose name does not fit into
 // a label is left out.
-func labelsWith(labels map[string]string, addOns []unstructured.Unstructured) map[string]string {
+func labelsWith(labels map[string]string, addOns []addonv1alpha1.ManagedClusterAddOn) map[string]string {
 	labels = maps.Clone(labels)
 	maps.DeleteFunc(labels, func(key, _ string) bool { return strings.HasPrefix(key, clusterv1.AddOnLabelPrefix) })
 	for i := range addOns {
-		key := clusterv1.AddOnLabelPrefix + addOns[i].GetName()
-		if addOns[i].GetDeletionTimestamp() != nil || len(validation.IsQualifiedName(key)) > 0 {
+		key := clusterv1.AddOnLabelPrefix + addOns[i].Name
+		if addOns[i].DeletionTimestamp != nil || len(validation.IsQualifiedName(key)) > 0 {
 			continue
 		}
 		if labels == nil {
@@ -162,11 +130,10 @@ func labelsWith(labels map[string]string, addOns []unstructured.Unstructured) ma
 	return labels
 }
 
-func howIs(addOn *unstructured.Unstructured) string {
-	conditions, err := conditionsOf(addOn)
-	available := meta.FindStatusCondition(conditions, conditionAddOnAvailable)
+func howIs(addOn *addonv1alpha1.ManagedClusterAddOn) string {
+	available := meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionAvailable)
 	switch {
-	case err != nil || available == nil:
+	case available == nil:
 		return addOnUnreachable
 	case available.Status == metav1.ConditionTrue:
 		return addOnAvailable

@@ -11,48 +11,42 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
-	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 	"fleetgate.io/fleetgate/test/support/build"
 )
 
 // addOnThat is an add-on of cluster edge, with a condition Available if it has a status.
-func addOnThat(name, available string) *unstructured.Unstructured {
-	addOn := &unstructured.Unstructured{Object: map[string]any{}}
-	addOn.SetGroupVersionKind(managedcluster.AddOnKind())
-	addOn.SetNamespace("edge")
-	addOn.SetName(name)
+func addOnThat(name, available string) *addonv1alpha1.ManagedClusterAddOn {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: build.In("edge", name)}
 	if available != "" {
-		_ = unstructured.SetNestedSlice(addOn.Object, []any{
-			map[string]any{"type": "Registered", "status": "True", "reason": "Of", "message": "others", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-			map[string]any{"type": "Available", "status": available, "reason": "Said", "message": "so", "lastTransitionTime": "2026-01-01T00:00:00Z"},
-		}, "status", "conditions")
+		at := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+		addOn.Status.Conditions = []metav1.Condition{
+			{Type: "Registered", Status: metav1.ConditionTrue, Reason: "Of", Message: "others", LastTransitionTime: at},
+			{Type: "Available", Status: metav1.ConditionStatus(available), Reason: "Said", Message: "so", LastTransitionTime: at},
+		}
 	}
 	return addOn
 }
 
 func TestLabelsWith_FollowAddOns(t *testing.T) {
 	going := addOnThat("going", "True")
-	going.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
-	broken := addOnThat("broken", "")
-	_ = unstructured.SetNestedField(broken.Object, "conditions are a list", "status", "conditions")
+	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	before := map[string]string{"of": "people", "feature.open-cluster-management.io/addon-gone": "available", "feature.open-cluster-management.io/addon-a": "unreachable"}
-	got := labelsWith(before, []unstructured.Unstructured{
-		*addOnThat("a", "True"), *addOnThat("b", "False"), *addOnThat("c", "Unknown"), *addOnThat("d", ""), *going, *broken, *addOnThat(strings.Repeat("long", 20), "True"),
+	got := labelsWith(before, []addonv1alpha1.ManagedClusterAddOn{
+		*addOnThat("a", "True"), *addOnThat("b", "False"), *addOnThat("c", "Unknown"), *addOnThat("d", ""), *going, *addOnThat(strings.Repeat("long", 20), "True"),
 	})
 	want := map[string]string{
 		"of": "people",
-		"feature.open-cluster-management.io/addon-a":      "available",
-		"feature.open-cluster-management.io/addon-b":      "unhealthy",
-		"feature.open-cluster-management.io/addon-c":      "unreachable",
-		"feature.open-cluster-management.io/addon-d":      "unreachable",
-		"feature.open-cluster-management.io/addon-broken": "unreachable",
+		"feature.open-cluster-management.io/addon-a": "available",
+		"feature.open-cluster-management.io/addon-b": "unhealthy",
+		"feature.open-cluster-management.io/addon-c": "unreachable",
+		"feature.open-cluster-management.io/addon-d": "unreachable",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -88,7 +82,7 @@ func TestAddOns_UnknownWithoutHeartbeatsOfTheirCluster(t *testing.T) {
 				cluster.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 			}
 			addOn, writes := addOnThat("a", "True"), 0
-			hub := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1.AddToScheme)).WithObjects(cluster, addOn).WithStatusSubresource(cluster, addOn).
+			hub := fake.NewClientBuilder().WithScheme(build.Scheme(clusterv1.AddToScheme, addonv1alpha1.AddToScheme)).WithObjects(cluster, addOn).WithStatusSubresource(cluster, addOn).
 				WithInterceptorFuncs(interceptor.Funcs{
 					Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
 						writes++
@@ -111,9 +105,9 @@ func TestAddOns_UnknownWithoutHeartbeatsOfTheirCluster(t *testing.T) {
 			if err := hub.Get(t.Context(), client.ObjectKey{Name: "edge"}, cluster); err != nil {
 				t.Fatal(err)
 			}
-			conditions, err := conditionsOf(addOn)
-			if err != nil || len(conditions) != 2 || conditions[0].Reason != "Of" || conditions[1].Reason != tc.reason {
-				t.Errorf("the add-on's conditions are %+v, %v", conditions, err)
+			conditions := addOn.Status.Conditions
+			if len(conditions) != 2 || conditions[0].Reason != "Of" || conditions[1].Reason != tc.reason {
+				t.Errorf("the add-on's conditions are %+v", conditions)
 			}
 			if label := cluster.Labels["feature.open-cluster-management.io/addon-a"]; label != tc.label || writes != tc.writes {
 				t.Errorf("the cluster says %q, want %q; %d writes, want %d", label, tc.label, writes, tc.writes)
