@@ -33,7 +33,7 @@ import (
 // poll retries until done is true, and returns the last error in the end.
 func poll(ctx context.Context, done func() (bool, error)) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 90*time.Second, true, func(context.Context) (ok bool, _ error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, 4*time.Minute, true, func(context.Context) (ok bool, _ error) {
 		ok, last = done()
 		return ok && last == nil, nil
 	})

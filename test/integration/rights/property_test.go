@@ -25,8 +25,9 @@ import (
 const (
 	// attemptsPerRound are 40 of each entrance.
 	attemptsPerRound = 280
-	// atOnce limits concurrent attempts.
-	atOnce = 12
+	// atOnce limits concurrent attempts, writesAtOnce those of which the gateway asks the hub hundreds of
+	// questions within the five seconds that an API server waits.
+	atOnce, writesAtOnce = 12, 4
 )
 
 // Whatever rights the authors have, and whatever they write: each object on the member is one that they
@@ -55,10 +56,10 @@ func runAttempts(ctx context.Context, seed uint64, n int) {
 	for nth := range n {
 		attempts = append(attempts, newAttempt(seed, round, nth))
 	}
-	each := func(do func(*attempt, context.Context) error) {
+	each := func(limit int, do func(*attempt, context.Context) error) {
 		GinkgoHelper()
 		group, ctx := errgroup.WithContext(ctx)
-		group.SetLimit(atOnce)
+		group.SetLimit(limit)
 		for _, a := range attempts {
 			group.Go(func() error {
 				if err := do(a, ctx); err != nil {
@@ -72,12 +73,12 @@ func runAttempts(ctx context.Context, seed uint64, n int) {
 		}
 	}
 	By("preparing")
-	each((*attempt).prepare)
+	each(atOnce, (*attempt).prepare)
 	Expect(awaitGrants(ctx, fmt.Sprintf("last-%d", round))).To(Succeed())
 	By("writing as the authors")
-	each((*attempt).act)
+	each(writesAtOnce, (*attempt).act)
 	By("waiting for the member")
-	each((*attempt).settle)
+	each(atOnce, (*attempt).settle)
 	By("comparing")
 	compare(ctx, seed, attempts)
 	// A hub has at most 100 of these.
