@@ -138,14 +138,12 @@ var _ = Describe("Objects that API servers maintain", func() {
 			kubectl(ctx, running.Hub, "delete", "priorityclass", "defaults-mine")
 		})
 		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "defaults"}}
-		for _, kind := range []placementv1beta1.ResourceSelectorTerm{
+		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{
 			{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"},
 			{Group: "scheduling.k8s.io", Version: "v1", Kind: "PriorityClass"},
 			{Group: "flowcontrol.apiserver.k8s.io", Version: "v1", Kind: "FlowSchema"},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"},
 			{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRoleBinding"},
-		} {
-			crp.Spec.ResourceSelectors = append(crp.Spec.ResourceSelectors, kind)
 		}
 		Expect(hub.Create(ctx, crp)).To(Succeed())
 		Eventually(selectedBy("defaults")).WithContext(ctx).Should(ContainElement("PriorityClass/defaults-mine"))
