@@ -18,6 +18,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/inspect/overview"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 func newRetainedCommand(s *session) *cobra.Command {
@@ -141,15 +142,15 @@ func (s *session) release(ctx context.Context, h *overview.Hub, member, text str
 }
 
 // parseRetained parses KIND/NAME.
-func parseRetained(text string) (overview.RetainableKind, string, error) {
+func parseRetained(text string) (retention.Kind, string, error) {
 	kind, name, ok := strings.Cut(text, "/")
 	if !ok || name == "" {
-		return overview.RetainableKind{}, "", fmt.Errorf("%q is not KIND/NAME, for example pvc/data", text)
+		return retention.Kind{}, "", fmt.Errorf("%q is not KIND/NAME, for example pvc/data", text)
 	}
-	for _, k := range overview.RetainableKinds() {
+	for _, k := range retention.Kinds() {
 		if strings.EqualFold(kind, k.Kind) || strings.EqualFold(kind, k.Resource.Resource) || strings.EqualFold(kind, k.Short) {
 			return k, name, nil
 		}
 	}
-	return overview.RetainableKind{}, "", fmt.Errorf("%q: agents retain no objects of this kind; use ns, pvc, pv or crd", text)
+	return retention.Kind{}, "", fmt.Errorf("%q: agents retain no objects of this kind; use ns, pvc, pv or crd", text)
 }

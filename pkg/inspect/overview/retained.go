@@ -14,31 +14,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/pager"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
-
-// RetainableKind is a kind of which agents retain objects: data, and containers of objects.
-type RetainableKind struct {
-	Kind     string
-	Resource schema.GroupVersionResource
-	// Short is kubectl's short name.
-	Short string
-}
-
-// RetainableKinds are all of them.
-func RetainableKinds() []RetainableKind {
-	return []RetainableKind{
-		{"Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, "ns"},
-		{"PersistentVolumeClaim", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}, "pvc"},
-		{"PersistentVolume", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}, "pv"},
-		{"CustomResourceDefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, "crd"},
-	}
-}
 
 // Retained is an object that an agent retained on its member when it left a Work.
 type Retained struct {
@@ -84,7 +66,7 @@ func (h *Hub) retainedOf(ctx context.Context, member string) ([]Retained, error)
 		return nil, fmt.Errorf("connecting to member %q: %w", member, err)
 	}
 	var found []Retained
-	for _, kind := range RetainableKinds() {
+	for _, kind := range retention.Kinds() {
 		pages := pager.New(func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return client.Resource(kind.Resource).List(ctx, options)
 		})
@@ -112,7 +94,7 @@ func retained(member, kind string, object *metav1.PartialObjectMetadata) (Retain
 
 // Release removes the marks of a retained object: no placement adopts it any more. It returns an
 // error if the object is not retained.
-func (h *Hub) Release(ctx context.Context, member string, kind RetainableKind, namespace, name string) error {
+func (h *Hub) Release(ctx context.Context, member string, kind retention.Kind, namespace, name string) error {
 	client, err := metadata.NewForConfig(h.MemberConfig(member))
 	if err != nil {
 		return fmt.Errorf("connecting to member %q: %w", member, err)

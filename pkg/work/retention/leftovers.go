@@ -41,6 +41,23 @@ func OriginOf(namespace, name string) string {
 	return fmt.Sprintf("ResourcePlacement %s/%s", namespace, name)
 }
 
+// ofHub separates an origin from the name of its hub in RetainedFromAnnotation.
+const ofHub = " of hub "
+
+// WithHub is the value of RetainedFromAnnotation. The name of the hub is empty if the member has one hub.
+func WithHub(origin, hub string) string {
+	if hub == "" {
+		return origin
+	}
+	return origin + ofHub + hub
+}
+
+// CutHub reads a value of RetainedFromAnnotation.
+func CutHub(text string) (origin, hub string) {
+	origin, hub, _ = strings.Cut(text, ofHub)
+	return origin, hub
+}
+
 // PlacementOf is the placement of a name in Leftovers.
 func PlacementOf(origin string) (namespace, name string, ok bool) {
 	if name, ok := strings.CutPrefix(origin, "ClusterResourcePlacement "); ok {

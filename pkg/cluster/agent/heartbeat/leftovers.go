@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -18,36 +17,24 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
-// dataKinds are the kinds of which the agent retains objects when a placement no longer selects the
-// member.
-var dataKinds = []struct {
-	kind     string
-	resource schema.GroupVersionResource
-}{
-	{"Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}},
-	{"PersistentVolumeClaim", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}},
-	{"PersistentVolume", schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumes"}},
-	{"CustomResourceDefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}},
-}
-
 // collectLeftovers finds the retained objects of a hub by their annotations, so that it also finds those
 // of an earlier agent. The member's API server answers from its watch cache. A kind that the agent is not
 // allowed to list has none.
 func collectLeftovers(ctx context.Context, member metadata.Interface, hub string) (retention.Leftovers, error) {
 	found := retention.Leftovers{}
-	for _, data := range dataKinds {
-		list, err := member.Resource(data.resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	for _, data := range retention.Kinds() {
+		list, err := member.Resource(data.Resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if apierrors.IsForbidden(err) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", data.resource.Resource, err)
+			return nil, fmt.Errorf("listing %s: %w", data.Resource.Resource, err)
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
-			origin, of, _ := strings.Cut(object.Annotations[placementv1beta1.RetainedFromAnnotation], " of hub ")
+			origin, of := retention.CutHub(object.Annotations[placementv1beta1.RetainedFromAnnotation])
 			if origin != "" && of == hub {
-				found.Add(origin, data.kind+" "+strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"))
+				found.Add(origin, data.Kind+" "+strings.TrimPrefix(object.Namespace+"/"+object.Name, "/"))
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // retainsData reports whether objects with data stay on the member when a Work is deleted, because
@@ -39,17 +40,11 @@ func (o Options) originOf(work metav1.Object) string {
 	}
 	labels := work.GetLabels()
 	name, namespace := labels[placementv1beta1.ParentPlacementLabel], labels[placementv1beta1.ParentPlacementNamespaceLabel]
-	origin := "ClusterResourcePlacement " + name
-	switch {
-	case name == "":
+	origin := retention.OriginOf(namespace, name)
+	if name == "" {
 		origin = "Work " + work.GetName()
-	case namespace != "":
-		origin = "ResourcePlacement " + namespace + "/" + name
 	}
-	if o.HubName != "" {
-		origin += " of hub " + o.HubName
-	}
-	return origin
+	return retention.WithHub(origin, o.HubName)
 }
 
 // maxRetainedEvents limits the events about released objects per reconcile.
