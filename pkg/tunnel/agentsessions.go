@@ -75,7 +75,7 @@ func (a *agentSessions) drain(ctx context.Context) {
 
 // closeWhenIdle asks the gateway for no more streams, and closes a session when its streams have ended.
 // The gateway may have opened a stream before it received that, so an idle session is closed only
-// after the time of a round trip.
+// after the time of a round trip. Closing the session ends all waits, so there is no context.
 func closeWhenIdle(c Multiplexer) {
 	c.Drain()
 	c.Responds(context.Background())
