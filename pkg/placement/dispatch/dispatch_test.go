@@ -235,7 +235,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
 		Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)),
 	}}
-	const silent = `, and nothing is heard of member "edge" since 2026-01-31T12:00:00Z: see its condition Joined`
+	const silent = `, and member "edge" has had no heartbeat since 2026-01-31T12:00:00Z: see its condition Joined`
 	for name, tc := range map[string]struct {
 		of        string
 		works     []string

@@ -82,7 +82,7 @@ func noHeartbeat(member *clusterv1beta1.MemberCluster) string {
 	if !silent {
 		return ""
 	}
-	return fmt.Sprintf("nothing is heard of member %q since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("member %q has had no heartbeat since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
 }
 
 // rolledOutByRuns reports whether only update runs start the rollout of a placement. A nil placement is

@@ -137,7 +137,7 @@ var _ = Describe("What kubectl get prints", func() {
 		profile := &multiclusterv1alpha1.ClusterProfile{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "columns"}}
 		profile.Spec.ClusterManager.Name = "fleetgate"
 		with(ctx, profile, func() {
-			profile.Status.Conditions = []metav1.Condition{said("ControlPlaneHealthy", metav1.ConditionFalse, "Silent", "nothing is heard")}
+			profile.Status.Conditions = []metav1.Condition{said("ControlPlaneHealthy", metav1.ConditionFalse, "Silent", "no heartbeat")}
 		})
 		Expect(expect.Cells(ctx, hub.Config(), "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/"+namespace+"/clusterprofiles/columns")).To(And(
 			HaveKeyWithValue("Healthy", "False"), HaveKeyWithValue("Reason", "Silent")))

@@ -386,7 +386,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 			})
 		}
 		heard(metav1.ConditionUnknown, clusterv1beta1.ReasonMemberClusterJoinStateUnknown)
-		Eventually(applied).WithTimeout(soon).Should(MatchRegexp(`is being applied, and nothing is heard of member "js-1" since 20.*Z: see its condition Joined$`))
+		Eventually(applied).WithTimeout(soon).Should(MatchRegexp(`is being applied, and member "js-1" has had no heartbeat since 20.*Z: see its condition Joined$`))
 		heard(metav1.ConditionTrue, clusterv1beta1.ReasonMemberClusterJoined)
 		Eventually(applied).WithTimeout(soon).Should(HaveSuffix("is being applied"))
 		agent("js-1")
