@@ -39,6 +39,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apiserver"
 	"fleetgate.io/fleetgate/pkg/apiserver/clustergateway"
+	"fleetgate.io/fleetgate/pkg/apiserver/fleetview"
 	"fleetgate.io/fleetgate/test/support/leak"
 )
 
@@ -401,9 +402,17 @@ func (g *gateway) dial(ctx context.Context, name, target string) (net.Conn, erro
 
 const prefix = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/"
 
-// do sends a request as a user; path follows the server's address.
+// do sends a request as a user; path follows the server's address. Members of views have more than
+// the default time to reply unless the request states how long: a loaded machine is not late.
 func (g *gateway) do(method, path, user string, body io.Reader, change ...func(*http.Request)) *http.Response {
 	g.t.Helper()
+	if strings.HasPrefix(path, viewPrefix) && !strings.Contains(path, "memberTimeoutSeconds") {
+		separator := "?"
+		if strings.Contains(path, "?") {
+			separator = "&"
+		}
+		path += separator + "memberTimeoutSeconds=" + fmt.Sprint(fleetview.MaxDeadline.Seconds())
+	}
 	req, err := http.NewRequestWithContext(g.t.Context(), method, "https://"+g.address+path, body)
 	if err != nil {
 		g.t.Fatal(err)

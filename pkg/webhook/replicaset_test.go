@@ -5,6 +5,7 @@ package webhook
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -21,14 +22,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
-// nobody answers no to every question, and counts them.
+// nobody answers no to every question, and counts them: questions are asked concurrently.
 type nobody struct {
 	client.Writer
-	reviewed int
+	reviewed atomic.Int32
 }
 
 func (n *nobody) Create(_ context.Context, object client.Object, _ ...client.CreateOption) error {
-	n.reviewed++
+	n.reviewed.Add(1)
 	object.(*authorizationv1.SubjectAccessReview).Status.Allowed = false
 	return nil
 }
@@ -62,8 +63,8 @@ func TestSets_AuthorizeAuthor(t *testing.T) {
 			UserInfo: authenticationv1.UserInfo{Username: "u"},
 		}})
 		err := v.refuse(ctx, tc.older, tc.newer)
-		if apierrors.IsInvalid(err) != tc.refused || !tc.refused && err != nil || (reviews.reviewed > 0) != tc.refused {
-			t.Errorf("%s: %v after %d questions, want refused %v", name, err, reviews.reviewed, tc.refused)
+		if apierrors.IsInvalid(err) != tc.refused || !tc.refused && err != nil || (reviews.reviewed.Load() > 0) != tc.refused {
+			t.Errorf("%s: %v after %d questions, want refused %v", name, err, reviews.reviewed.Load(), tc.refused)
 		}
 	}
 }
