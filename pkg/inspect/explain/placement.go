@@ -18,6 +18,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
+	placementproblems "fleetgate.io/fleetgate/pkg/placement/problems"
 )
 
 // Facts is what was read about a placement.
@@ -68,7 +69,11 @@ func (f *Facts) problems() []Problem {
 	if f.Member != "" {
 		return f.onMember(f.Member)
 	}
-	return append(merged(f.everywhere()), f.notSelected()...)
+	all := append(merged(f.everywhere()), f.notSelected()...)
+	if unmatched := placementproblems.UnmatchedNames(f.Placement, f.Placement.GetStatus()); unmatched != "" {
+		all = append(all, Problem{Object: f.object(), Reason: unmatched, Remedy: "create the object, or correct the selector"})
+	}
+	return all
 }
 
 func (f *Facts) object() string { return "placement " + f.Name }

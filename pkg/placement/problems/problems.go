@@ -89,6 +89,9 @@ func OfStatus(placement placementv1beta1.PlacementObject, status *placementv1bet
 	if drifted, ok := ofDrift(status.PlacementStatuses); ok {
 		lasting = append(lasting, drifted)
 	}
+	if unmatched := UnmatchedNames(placement, status); unmatched != "" {
+		waiting = append(waiting, Trouble{Condition: placementv1beta1.ConditionScheduled, Message: unmatched, Waits: true})
+	}
 	return append(lasting, waiting...)
 }
 

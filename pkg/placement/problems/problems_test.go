@@ -48,6 +48,35 @@ func TestOf_ReportsEmptySelection(t *testing.T) {
 	}
 }
 
+func TestUnmatchedNames_NamesFirstAndCountsOthers(t *testing.T) {
+	namespace := func(name string) placementv1beta1.ResourceSelectorTerm {
+		return placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: name}
+	}
+	role := placementv1beta1.ResourceSelectorTerm{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "shop"}
+	labelled := placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", LabelSelector: &metav1.LabelSelector{}}
+	shop := placementv1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "shop"}
+	for name, test := range map[string]struct {
+		selectors []placementv1beta1.ResourceSelectorTerm
+		selected  []placementv1beta1.ResourceIdentifier
+		want      string
+	}{
+		"all selected":     {[]placementv1beta1.ResourceSelectorTerm{namespace("shop"), labelled}, []placementv1beta1.ResourceIdentifier{shop}, ""},
+		"nothing selected": {[]placementv1beta1.ResourceSelectorTerm{namespace("shop")}, nil, ""},
+		"same name, other kind": {[]placementv1beta1.ResourceSelectorTerm{namespace("shop"), role}, []placementv1beta1.ResourceIdentifier{shop},
+			`spec.resourceSelectors[1] selects nothing: ClusterRole "shop" is not on the hub, or cannot be placed`},
+		"two": {[]placementv1beta1.ResourceSelectorTerm{namespace("shpo"), namespace("shop"), role}, []placementv1beta1.ResourceIdentifier{shop},
+			`spec.resourceSelectors[0] selects nothing: Namespace "shpo" is not on the hub, or cannot be placed (and 1 more selector)`},
+		"three": {[]placementv1beta1.ResourceSelectorTerm{namespace("a"), namespace("b"), namespace("c")}, []placementv1beta1.ResourceIdentifier{shop},
+			`spec.resourceSelectors[0] selects nothing: Namespace "a" is not on the hub, or cannot be placed (and 2 more selectors)`},
+	} {
+		placement := &placementv1beta1.ClusterResourcePlacement{}
+		placement.Spec.ResourceSelectors = test.selectors
+		if got := UnmatchedNames(placement, &placementv1beta1.PlacementStatus{SelectedResources: test.selected}); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 func TestOf_WorstFirstWithMemberObjectAndMessage(t *testing.T) {
 	const applied, available = placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable
 	drifted := on("d", available, "NotAllWorkAreAvailable", "Work \"w\" is not available yet")

@@ -115,6 +115,8 @@ func (c *computation) scheduled() bool {
 	message := decided.Message
 	if c.status.SelectsNothing() {
 		message += "; " + problems.NothingSelected
+	} else if unmatched := problems.UnmatchedNames(c.Placement, c.status); unmatched != "" {
+		message += "; " + unmatched
 	}
 	c.set(placementv1beta1.ConditionScheduled, metav1.Condition{Status: decided.Status, Reason: decided.Reason, Message: message})
 	return true

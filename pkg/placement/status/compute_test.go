@@ -147,6 +147,14 @@ func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 	reportDiff := func(p *placementv1beta1.ClusterResourcePlacement) {
 		p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
 	}
+	selecting := func(namespaces ...string) func(*placementv1beta1.ClusterResourcePlacement) {
+		return func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.ResourceSelectors = nil
+			for _, name := range namespaces {
+				p.Spec.ResourceSelectors = append(p.Spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: name})
+			}
+		}
+	}
 	for name, tc := range map[string]struct {
 		change    func(*placementv1beta1.ClusterResourcePlacement)
 		policy    *placementv1beta1.ClusterSchedulingPolicySnapshot
@@ -161,6 +169,10 @@ func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 		"empty selection, all conditions True": {nil, decided("a"), nil, []placementv1beta1.BindingObject{bound("a", allReady...)},
 			"True", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
 		"empty selection, no member": {nil, decided(), nil, nil, "", "NothingSelected", "spec.resourceSelectors match nothing on the hub"},
+		"unmatched name": {selecting("shop", "shpo"), decided("a"), something, []placementv1beta1.BindingObject{bound("a", allReady...)},
+			"True", "SelectorUnmatched", `spec.resourceSelectors[1] selects nothing: Namespace "shpo" is not on the hub`},
+		"unmatched name does not hide a rollout": {selecting("shpo"), decided("a"), something, []placementv1beta1.BindingObject{bound("a", pending...)},
+			"Unknown", "ApplyPending", "Waiting for news"},
 		"failed apply": {nil, decided("a", "b"), something, []placementv1beta1.BindingObject{bound("a", failed...), bound("b", failed...)},
 			"False", "ApplyFailed", `on member "a", `},
 		"pending member does not hide a failure": {nil, decided("a", "b"), something,

@@ -54,6 +54,9 @@ func (c *computation) worst() (reason, message string) {
 			return is.Reason, is.Message
 		}
 	}
+	if unmatched := problems.UnmatchedNames(c.Placement, c.status); unmatched != "" {
+		return placementv1beta1.ReasonSelectorUnmatched, unmatched
+	}
 	return "", ""
 }
 

@@ -74,6 +74,10 @@ const (
 // expect all conditions of a placement without resources to be True.
 const ReasonNothingSelected = "NothingSelected"
 
+// ReasonSelectorUnmatched is a value of status.reason only, for a placement without another problem
+// of whose selectors some name objects that are not selected.
+const ReasonSelectorUnmatched = "SelectorUnmatched"
+
 // Reasons of ConditionScheduled on one member. The other conditions have the reasons of the
 // binding.
 const (
