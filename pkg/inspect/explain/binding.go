@@ -132,7 +132,11 @@ func (f *Facts) notStarted(b placementv1beta1.BindingObject) (Problem, bool) {
 	if started == nil || started.Status != metav1.ConditionFalse {
 		return Problem{}, false
 	}
-	return Problem{Object: f.object(), Member: member, Reason: "not rolled out: " + started.Message, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
+	reason := "not rolled out: " + started.Message
+	if awaited := f.awaited(); awaited != "" {
+		reason += " (" + awaited + ")"
+	}
+	return Problem{Object: f.object(), Member: member, Reason: reason, code: placementv1beta1.ReasonRolloutNotStartedYet}, true
 }
 
 // driftedReason is the reason of an object whose drift has no further details.

@@ -6,6 +6,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,7 +46,23 @@ var _ engine.Owner = owner{}
 
 // MayWrite implements engine.Owner.
 func (o owner) MayWrite(ctx context.Context, s engine.Ownership, wanted *unstructured.Unstructured) *refusal.Refusal {
-	return mayOwn(s, o.strategy, isShared(wanted), func(other string) bool { return o.shares(ctx, other) })
+	refused := mayOwn(s, o.strategy, isShared(wanted), func(other string) bool { return o.shares(ctx, other) })
+	if refused == nil {
+		return nil
+	}
+	// The placement moves the object between its Works. Its owner passes it on with its own next write.
+	if i := slices.IndexFunc(s.Works, func(record string) bool { return o.isSibling(ctx, record) }); i >= 0 {
+		refused.Message = fmt.Sprintf("The object is moving here from %q, a Work of the same placement, which still owns it: wait", s.Works[i])
+	}
+	return refused
+}
+
+// isSibling reports whether an AppliedWork is of a Work of the same placement.
+func (o owner) isSibling(ctx context.Context, record string) bool {
+	work := &placementv1beta1.Work{}
+	name, _ := o.options.workOf(record)
+	err := o.hub.Get(ctx, client.ObjectKey{Namespace: o.options.HubNamespace, Name: name}, work)
+	return err == nil && areSiblings(o.work, work)
 }
 
 // Orphans implements engine.Owner.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -177,6 +178,31 @@ func TestShares_OnlyWithAWorkThatAgrees(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string]bool{"agrees": true, "refuses": false, "gone": true, "of-another-hub": false}, got); diff != "" {
 		t.Errorf("who shares (-want +got):\n%s", diff)
+	}
+}
+
+func TestMayWrite_SaysThatAnObjectMovesBetweenWorksOfOnePlacement(t *testing.T) {
+	here := workNaming("here", "b", "2", nil)
+	r := reconcilerWith(t, here, workNaming("sibling", "b", "1", nil), workNaming("stranger", "c", "1", nil))
+	us := recordRef("here", "of-here")
+	for name, want := range map[string]string{
+		"sibling":  `The object is moving here from "sibling", a Work of the same placement, which still owns it: wait`,
+		"stranger": `The object is already owned by another AppliedWork, "stranger": ` + shareRemedy,
+	} {
+		for _, strategy := range []placementv1beta1.ApplyStrategy{{}, {WhenToTakeOver: placementv1beta1.TakeOverNever}} {
+			owned := engine.OwnershipOf([]metav1.OwnerReference{recordRef(name, types.UID("of-"+name))}, us)
+			refused := owner{records: r.records, work: here, strategy: strategy}.MayWrite(t.Context(), owned, &unstructured.Unstructured{})
+			switch {
+			case refused == nil:
+				t.Errorf("%s: not refused", name)
+			case name == "stranger" && strategy.WhenToTakeOver != "":
+				if refused.Reason != engine.NotTakenOver {
+					t.Errorf("%s: %+v", name, refused)
+				}
+			case refused.Message != want:
+				t.Errorf("%s: %q, want %q", name, refused.Message, want)
+			}
+		}
 	}
 }
 
