@@ -60,6 +60,8 @@ type task struct {
 	runs    map[manifest.Key]Entry
 	// observed returns what the watch knows of an object.
 	observed func(Item) memberwatch.Observation
+	// lastState returns the last seen state of an expiring object; nil if unknown.
+	lastState func(types.UID) *unstructured.Unstructured
 }
 
 // had reports whether the ledger contains an object with this UID.
@@ -252,7 +254,9 @@ func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *
 	out := resultOf(it, written, t.Record)
 	out.Refused = refused
 	out.Owned, out.Availability = out.Owned || it.Mode.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
-	out.run = it.runOf(written)
+	if out.run = it.runOf(written); out.run.ManifestHash != "" && out.run.Result == "" && it.expires {
+		e.watch.FollowEnd(it.target(), written)
+	}
 	if out.Availability.State == availability.NotYet {
 		out.Availability = e.withClass(ctx, it, written, out.Availability)
 		out.pods = availability.PodsOf(written)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	testingclock "k8s.io/utils/clock/testing"
@@ -32,11 +33,13 @@ func engineOn(t *testing.T, now *testingclock.FakePassiveClock, objects ...runti
 		merger:  merge.Merger{Known: scheme.Scheme},
 		clock:   now,
 		tuning:  Tuning{Manifests: 1},
+		watch:   memberwatch.New(nil, nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil),
 	}
 	return e, task{
-		Work:     Work{Record: recordRef("us", "1"), Owner: testOwner{mayWrite: mayAlone}},
-		cache:    &newCaches().of("work").objects,
-		observed: func(Item) memberwatch.Observation { return memberwatch.Observation{} },
+		Work:      Work{Record: recordRef("us", "1"), Owner: testOwner{mayWrite: mayAlone}},
+		cache:     &newCaches().of("work").objects,
+		observed:  func(Item) memberwatch.Observation { return memberwatch.Observation{} },
+		lastState: func(types.UID) *unstructured.Unstructured { return nil },
 	}
 }
 

@@ -75,7 +75,11 @@ func NewMember(config *rest.Config) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the member's client: %w", err)
 	}
-	m.Watcher = memberwatch.New(watches)
+	unlimited, err := dynamic.NewForConfigAndClient(watching, transport)
+	if err != nil {
+		return nil, fmt.Errorf("making the member's client: %w", err)
+	}
+	m.Watcher = memberwatch.New(watches, unlimited)
 	if m.health, err = availability.NewEvaluator(); err != nil {
 		return nil, err
 	}

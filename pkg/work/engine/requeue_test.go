@@ -38,7 +38,7 @@ func TestNextReconcile(t *testing.T) {
 		"the family sets the time for another outcome": {result: Result{Manifests: []ManifestResult{{Refused: no}, {Refused: no, Owned: true}}}, again: soon, want: time.Minute, refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &Engine{tuning: Tuning{Resync: time.Hour}, watch: memberwatch.New(nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil)}
+			e := &Engine{tuning: Tuning{Resync: time.Hour}, watch: memberwatch.New(nil, nil).For(schema.GroupVersionResource{Version: "v1", Resource: "records"}, nil)}
 			next, refused := e.NextReconcile("work", tc.result, tc.again)
 			if refused != tc.refused {
 				t.Errorf("refused: %t", refused)

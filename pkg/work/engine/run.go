@@ -88,9 +88,9 @@ func runsIn(entries []Entry, items []Item) map[manifest.Key]Entry {
 }
 
 // ran returns the result of a manifest that ran to completion and whose object is gone. An
-// expiring object that existed counts as completed although nobody saw it end: running it twice
-// does more harm than asking a user. The same holds for an object applied by an agent that did not
-// record runs.
+// expiring object that existed counts as completed although nobody saw it end, for example because
+// no agent ran: running it twice does more harm than asking a user. The same holds for an object
+// applied by an agent that did not record runs.
 func (t task) ran(ctx context.Context, it Item) (ManifestResult, bool) {
 	if it.run == "" {
 		return ManifestResult{}, false
@@ -102,8 +102,12 @@ func (t task) ran(ctx context.Context, it Item) (ManifestResult, bool) {
 			return ManifestResult{Ref: it.Ref, Owned: true, Err: err}, true
 		}
 	}
+	isThis := known.Run.ManifestHash == it.run
+	if last := t.lastState(known.UID); last != nil && isThis && known.Run.Result == "" {
+		known.Run = it.runOf(last)
+	}
 	out := ManifestResult{Ref: it.Ref, Owned: true, run: known.Run}
-	switch isThis := known.Run.ManifestHash == it.run; {
+	switch {
 	case isThis && known.Run.Result != "":
 		out.Availability = known.Run.completion().Gone(it.Ref.Kind)
 	case known.UID != "" && it.expires && (isThis || known.Run.ManifestHash == ""):

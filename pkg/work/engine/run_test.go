@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
-
 	testingclock "k8s.io/utils/clock/testing"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
@@ -64,6 +64,7 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 		manifest string
 		live     *unstructured.Unstructured
 		known    *Entry
+		last     *unstructured.Unstructured // what the watch of the object saw
 		made     bool
 		state    availability.State
 		refused  bool
@@ -75,6 +76,10 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 		"failed and gone":                                 {manifest: short, known: &Entry{UID: "1", Run: ended("Failed")}, state: availability.Failed, learnt: ended("Failed")},
 		"complete and removed by hand":                    {manifest: plain, known: &Entry{UID: "1", Run: ended("Complete")}, state: availability.Completed, learnt: ended("Complete")},
 		"gone before anybody saw it end":                  {manifest: short, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
+		"gone, last seen complete":                        {manifest: short, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, last: liveJob(t, short, "Complete", true), state: availability.Completed, learnt: ended("Complete")},
+		"gone, last seen to run":                          {manifest: short, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, last: liveJob(t, short, "", true), state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
+		"another object was seen":                         {manifest: short, known: &Entry{UID: "0", Run: Run{ManifestHash: hash}}, last: liveJob(t, short, "Complete", true), state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
+		"another run was seen":                            {manifest: job("migrate:2", "15"), known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, last: liveJob(t, short, "Complete", true), made: true, learnt: Run{ManifestHash: jobItem(t, job("migrate:2", "15")).run}},
 		"gone, applied by an agent that recorded no runs": {manifest: short, known: &Entry{UID: "1"}, state: availability.CompletionUnknown, learnt: Run{ManifestHash: hash}},
 		"deleted while it ran, and it does not expire":    {manifest: plain, known: &Entry{UID: "1", Run: Run{ManifestHash: hash}}, made: true, state: availability.NotTrackable, learnt: Run{ManifestHash: hash}},
 		"another image": {manifest: job("migrate:2", "15"), known: &Entry{UID: "1", Run: ended("Complete")}, made: true, state: availability.NotTrackable,
@@ -95,6 +100,12 @@ func TestRun_DoesNotRepeatACompletedJob(t *testing.T) {
 			}
 			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
 			work.Owner = DefaultOwner{}
+			work.lastState = func(uid types.UID) *unstructured.Unstructured {
+				if tc.last == nil || tc.last.GetUID() != uid {
+					return nil
+				}
+				return tc.last
+			}
 			it := jobItem(t, tc.manifest)
 			var before []Entry
 			if tc.known != nil {

@@ -121,7 +121,8 @@ func (e *Engine) applyItems(ctx context.Context, w Work, entries []Entry, items 
 	}
 	results := with.run(ctx, task{
 		Work: w, cache: cache, entries: entries, runs: runsIn(entries, items),
-		observed: func(it Item) memberwatch.Observation { return e.watch.Observed(it.target()) },
+		observed:  func(it Item) memberwatch.Observation { return e.watch.Observed(it.target()) },
+		lastState: e.watch.LastState,
 	}, items)
 	if missingNamespaces.note(results) {
 		follow()

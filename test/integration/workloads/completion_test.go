@@ -77,6 +77,52 @@ var _ = Describe("Completion and availability", func() {
 		waitAvailable(ctx, "r07")
 	}, SpecTimeout(4*time.Minute))
 
+	It("sees how a Job ended that its TTL removes at once", func(ctx SpecContext) {
+		cleanUp("short-job")
+		onHub(ctx, "apply", `
+apiVersion: v1
+kind: Namespace
+metadata: {name: short-job}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {namespace: short-job, name: jobs}
+data:
+  migrate.yaml:
+    apiVersion: batch/v1
+    kind: Job
+    metadata: {namespace: short-job, name: migrate}
+    spec:
+      ttlSecondsAfterFinished: 0
+      template:
+        spec:
+          restartPolicy: Never
+          containers: [{name: run, image: "example.org/migrate:1"}]
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: short-job}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: short-job}]
+`)
+		waitAvailable(ctx, "short-job")
+		Eventually(gone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "short-job", Name: "migrate"}})).WithContext(ctx).Should(BeTrue())
+		Eventually(func(g Gomega, ctx context.Context) {
+			works := &placementv1beta1.WorkList{}
+			g.Expect(hub.List(ctx, works, client.InNamespace(clusterv1beta1.MemberNamespace("member-1")),
+				client.MatchingLabels{placementv1beta1.ParentPlacementLabel: "short-job"})).To(Succeed())
+			var found []string
+			for _, work := range works.Items {
+				for _, m := range work.Status.ManifestConditions {
+					if c := meta.FindStatusCondition(m.Conditions, placementv1beta1.ConditionAvailable); m.Identifier.Name == "migrate" && c != nil {
+						found = append(found, c.Reason+": "+c.Message)
+					}
+				}
+			}
+			g.Expect(found).To(ConsistOf(HavePrefix("Completed: The Job is complete")))
+		}).WithContext(ctx).Should(Succeed())
+	}, SpecTimeout(4*time.Minute))
+
 	It("does not run a completed Job again that a user removed", func(ctx SpecContext) {
 		cleanUp("done-job")
 		onHub(ctx, "apply", `

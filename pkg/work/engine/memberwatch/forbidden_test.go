@@ -13,7 +13,7 @@ import (
 
 func TestWatcher_NotifiesWorksOnceOfAForbiddenResource(t *testing.T) {
 	var told []Event
-	w := New(nil).For(records, func(_ context.Context, e Event) { told = append(told, e) })
+	w := New(nil, nil).For(records, func(_ context.Context, e Event) { told = append(told, e) })
 	w.Follow("one", []Object{a, secret}, nil)
 	w.Follow("two", []Object{a}, nil)
 

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -37,7 +38,8 @@ type Event struct {
 
 // Watcher watches a member for all families of works. Create it with New.
 type Watcher struct {
-	client metadata.Interface
+	client  metadata.Interface
+	endings endings
 	// changed wakes Run after the set of resources may have changed.
 	changed chan struct{}
 
@@ -57,10 +59,12 @@ type View struct {
 	interest *interest
 }
 
-// New returns a watcher without interests.
-func New(client metadata.Interface) *Watcher {
+// New returns a watcher without interests. objects is for the few objects that are watched with their
+// content; its requests must not have a timeout.
+func New(client metadata.Interface, objects dynamic.Interface) *Watcher {
 	return &Watcher{
 		client:    client,
+		endings:   endings{client: objects},
 		changed:   make(chan struct{}, 1),
 		stores:    map[schema.GroupVersionResource]cache.Store{},
 		forbidden: map[schema.GroupVersionResource]bool{},
@@ -162,7 +166,12 @@ func (w *Watcher) setForbidden(ctx context.Context, resource schema.GroupVersion
 func (w *Watcher) Run(ctx context.Context) error {
 	watches := metainformer.Begin(ctx, w.client, metainformer.Options{Keep: slim, Handler: w.handler, Failed: w.failed})
 	defer watches.End()
+	var endings sync.WaitGroup
+	defer endings.Wait()
 	for {
+		for _, of := range w.endings.unstarted() {
+			endings.Go(func() { w.follow(ctx, of) })
+		}
 		wanted := w.wanted()
 		if watches.Need(wanted) == nil {
 			w.look(watches, wanted)
@@ -257,14 +266,18 @@ func versionOf(object any) string {
 	return metadata.ResourceVersion
 }
 
-// handle notifies works of a change. version is empty if the object was deleted.
+// handle notifies works of a change.
 func (w *Watcher) handle(ctx context.Context, resource schema.GroupVersionResource, object any, version string) {
 	w.setForbidden(ctx, resource, false)
 	key, err := cache.DeletionHandlingObjectToName(object)
 	if err != nil {
 		return // no object, so that no work follows it
 	}
-	changed := Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}
+	w.notify(ctx, Object{Resource: resource, Namespace: key.Namespace, Name: key.Name}, version)
+}
+
+// notify notifies works of a change. version is empty if the object was deleted.
+func (w *Watcher) notify(ctx context.Context, changed Object, version string) {
 	w.mu.Lock()
 	views := w.views
 	w.mu.Unlock()

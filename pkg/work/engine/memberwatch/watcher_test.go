@@ -23,7 +23,7 @@ var (
 )
 
 func TestTouched(t *testing.T) {
-	w := New(nil).For(records, nil)
+	w := New(nil, nil).For(records, nil)
 	w.Follow("one", []Object{a, b}, []string{"example.com"})
 	w.Follow("two", []Object{a}, nil)
 	w.Follow("three", []Object{secret}, []string{"example.com", "other.com"})
@@ -58,7 +58,7 @@ func TestTouched(t *testing.T) {
 }
 
 func TestWatcher_WatchesAResourceWhileAnObjectIsFollowed(t *testing.T) {
-	w := New(nil).For(records, nil)
+	w := New(nil, nil).For(records, nil)
 	w.Follow("one", []Object{a, secret}, nil)
 	w.Follow("two", []Object{a, secret}, nil)
 	w.Follow("one", []Object{a}, nil)
@@ -76,7 +76,7 @@ func TestWatcher_WatchesAResourceWhileAnObjectIsFollowed(t *testing.T) {
 
 func TestSaw(t *testing.T) {
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	w := New(nil).For(records, func(context.Context, Event) {})
+	w := New(nil, nil).For(records, func(context.Context, Event) {})
 	if observed := w.Observed(a); observed != (Observation{}) || observed.Absent() {
 		t.Errorf("of a resource that is not watched it saw %+v", observed)
 	}
@@ -114,7 +114,7 @@ func TestDiffer(t *testing.T) {
 		"a status written to a record":       {records, metadata("1", 1), metadata("2", 1), false},
 		"a record written by another client": {records, metadata("1", 1), metadata("2", 2), true},
 	}
-	w := New(nil).For(records, nil)
+	w := New(nil, nil).For(records, nil)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			if got := w.differ(tc.resource, tc.before, tc.after); got != tc.want {
@@ -142,7 +142,7 @@ func TestSlim_KeepsOnlyRequiredFields(t *testing.T) {
 }
 
 func TestWatcher_ServesAllFamiliesWithOneWatch(t *testing.T) {
-	w := New(nil)
+	w := New(nil, nil)
 	ones, others := w.For(records, nil), w.For(b.Resource.GroupVersion().WithResource("others"), nil)
 	ones.Follow("work", []Object{a}, []string{"example.com"})
 	others.Follow("work", []Object{a, secret}, nil)
