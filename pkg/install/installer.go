@@ -11,16 +11,15 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
 // FieldOwner is the field manager of the installer.
@@ -34,12 +33,6 @@ const (
 	// dozens before it does anything else, and a hub may take seconds per response.
 	definitionsAtOnce = 10
 )
-
-// establishPolls is the interval at which a definition is read until it is served. It grows, because
-// definitions are large and a slow API server is busy.
-func establishPolls() wait.DelayFunc {
-	return wait.Backoff{Duration: 100 * time.Millisecond, Factor: 1.5, Cap: 2 * time.Second, Steps: 10}.DelayFunc()
-}
 
 // Installer installs the gateway's dependencies on the hub.
 type Installer struct {
@@ -82,7 +75,15 @@ func (i *Installer) WaitForDefinitions(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(definitionsAtOnce)
 	for _, definition := range i.Definitions {
-		group.Go(func() error { return i.waitEstablished(ctx, definition.Name) })
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, establishTimeout)
+			defer cancel()
+			err := crdwait.UntilServed(ctx, i.Client, definition.Name)
+			if errors.Is(err, crdwait.ErrMissing) {
+				return fmt.Errorf("%w; run one gateway with --install", err)
+			}
+			return err
+		})
 	}
 	return group.Wait()
 }
@@ -213,42 +214,4 @@ func mark(object *unstructured.Unstructured, version string) {
 	object.SetAnnotations(annotations)
 	unstructured.RemoveNestedField(object.Object, "status")
 	unstructured.RemoveNestedField(object.Object, "metadata", "creationTimestamp")
-}
-
-func (i *Installer) waitEstablished(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, establishTimeout)
-	defer cancel()
-	var missing string
-	err := establishPolls().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		var definition apiextensionsv1.CustomResourceDefinition
-		err := i.Client.Get(ctx, client.ObjectKey{Name: name}, &definition)
-		if apierrors.IsNotFound(err) {
-			missing = "it does not exist on the hub; run one gateway with --install"
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		missing = "the API server has not established it"
-		return established(&definition)
-	})
-	if ctx.Err() != nil && missing != "" {
-		err = fmt.Errorf("%s: %w", missing, err)
-	}
-	if err != nil {
-		return fmt.Errorf("waiting for CustomResourceDefinition %s to be served: %w", name, err)
-	}
-	return nil
-}
-
-// established reports whether the kind is served. An error means that it never will be.
-func established(definition *apiextensionsv1.CustomResourceDefinition) (bool, error) {
-	served := false
-	for _, condition := range definition.Status.Conditions {
-		if condition.Type == apiextensionsv1.NamesAccepted && condition.Status == apiextensionsv1.ConditionFalse {
-			return false, fmt.Errorf("its names are taken: %s", condition.Message)
-		}
-		served = served || condition.Type == apiextensionsv1.Established && condition.Status == apiextensionsv1.ConditionTrue
-	}
-	return served, nil
 }

@@ -1,7 +1,8 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdwait waits for kinds that another product may install on the hub later.
+// Package crdwait waits for CustomResourceDefinitions to be served: for those that were just applied
+// ([UntilServed]), and for those that another product may install later ([Kinds]).
 package crdwait
 
 import (
@@ -9,11 +10,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -27,7 +25,7 @@ type Kinds struct {
 	Manager ctrl.Manager
 	// Names are those of the CustomResourceDefinitions.
 	Names []string
-	// Missing is the log message while one is missing.
+	// Missing is the log message while one is not served.
 	Missing string
 	// Then is called once all are served. What it adds to its manager starts when it has returned.
 	// A controller that is added to a running manager would start at once with the watches that it
@@ -39,19 +37,21 @@ type Kinds struct {
 func (k *Kinds) Start(ctx context.Context) error {
 	logged := false
 	err := wait.PollUntilContextCancel(ctx, kindsPoll, true, func(ctx context.Context) (bool, error) {
-		missing, err := k.missing(ctx)
-		if err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves kinds that others install; trying again")
+		for _, name := range k.Names {
+			reason, err := notServed(ctx, k.Manager.GetAPIReader(), name)
+			if err != nil && ctx.Err() == nil {
+				ctrl.LoggerFrom(ctx).Error(err, "Could not find out whether the hub serves kinds that others install; trying again")
+			}
+			if reason != nil && !logged {
+				ctrl.LoggerFrom(ctx).Info(k.Missing, "missing", name)
+				logged = true
+			}
+			if err != nil || reason != nil {
+				//lint:ignore nilerr The error is logged, and the check is retried.
+				return false, nil
+			}
 		}
-		if err != nil {
-			//lint:ignore nilerr The error is logged, and the check is retried.
-			return false, nil
-		}
-		if missing != "" && !logged {
-			ctrl.LoggerFrom(ctx).Info(k.Missing, "missing", missing)
-			logged = true
-		}
-		return missing == "", nil
+		return true, nil
 	})
 	if err != nil {
 		//lint:ignore nilerr The gateway is stopping.
@@ -83,20 +83,4 @@ type adding struct {
 func (a *adding) Add(runnable manager.Runnable) error {
 	a.added = append(a.added, runnable)
 	return nil
-}
-
-// missing names a definition that the hub does not serve, empty if it serves all.
-func (k *Kinds) missing(ctx context.Context) (string, error) {
-	for _, name := range k.Names {
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		err := k.Manager.GetAPIReader().Get(ctx, client.ObjectKey{Name: name}, definition)
-		if client.IgnoreNotFound(err) != nil {
-			return "", fmt.Errorf("reading CustomResourceDefinition %s: %w", name, err)
-		}
-		if err != nil || !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) {
-			//lint:ignore nilerr A definition that does not exist is missing.
-			return name, nil
-		}
-	}
-	return "", nil
 }

@@ -7,12 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -253,10 +253,7 @@ func (r *reconciler) originsIn(ctx context.Context, namespace *metav1.PartialObj
 
 // servedVersion is the newest version of the kind that the hub serves; empty if none.
 func servedVersion(definition *apiextensionsv1.CustomResourceDefinition) string {
-	established := slices.ContainsFunc(definition.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-		return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-	})
-	if !established || !definition.DeletionTimestamp.IsZero() {
+	if !apihelpers.IsCRDConditionTrue(definition, apiextensionsv1.Established) || !definition.DeletionTimestamp.IsZero() {
 		return ""
 	}
 	newest := ""

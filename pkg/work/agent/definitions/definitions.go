@@ -8,17 +8,15 @@ package definitions
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/apis/crds"
-	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
 // InstalledByLabel has the value InstalledByAgent on objects that the agent installed on the
@@ -32,9 +30,6 @@ const (
 // stay.
 const manager = "work-api-agent"
 
-// established is the interval at which Ensure checks whether a kind is served.
-const established = 100 * time.Millisecond
-
 // Ensure installs or updates the kinds of the API groups on a member, and waits until they are
 // served or the context is done. It does not change definitions that others installed. The client's
 // scheme must contain apiextensions.k8s.io/v1.
@@ -47,8 +42,8 @@ func Ensure(ctx context.Context, member client.Client, groups ...string) error {
 		if err := ensureOne(ctx, member, crd); err != nil {
 			return fmt.Errorf("installing CustomResourceDefinition %s on the member: %w", crd.Name, err)
 		}
-		if err := waitServed(ctx, member, crd.Name); err != nil {
-			return fmt.Errorf("waiting until CustomResourceDefinition %s is served by the member: %w", crd.Name, err)
+		if err := crdwait.UntilServed(ctx, member, crd.Name); err != nil {
+			return fmt.Errorf("installing the agent's kinds on the member: %w", err)
 		}
 	}
 	return nil
@@ -71,14 +66,4 @@ func ensureOne(ctx context.Context, member client.Client, crd *apiextensionsv1.C
 	delete(fields, "status")
 	return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(&unstructured.Unstructured{Object: fields}),
 		client.FieldOwner(manager), client.ForceOwnership)
-}
-
-func waitServed(ctx context.Context, member client.Client, name string) error {
-	return wait.PollUntilContextCancel(ctx, established, true, func(ctx context.Context) (bool, error) {
-		live := &apiextensionsv1.CustomResourceDefinition{}
-		if err := member.Get(ctx, client.ObjectKey{Name: name}, live); err != nil {
-			return false, client.IgnoreNotFound(err)
-		}
-		return availability.OfCustomResourceDefinition(live).State == availability.Available, nil
-	})
 }

@@ -71,7 +71,7 @@ func Of(object *unstructured.Unstructured) Finding {
 	case schema.GroupKind{Kind: "Service"}:
 		return typed(object, service)
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
-		return typed(object, OfCustomResourceDefinition)
+		return typed(object, customResourceDefinition)
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		return typed(object, claim)
 	case schema.GroupKind{Kind: "PersistentVolume"}:
@@ -228,9 +228,8 @@ func service(s *corev1.Service) Finding {
 	return Finding{Available, "The Service has its cluster IP"}
 }
 
-// OfCustomResourceDefinition evaluates a CustomResourceDefinition. It is available when its kind is
-// served.
-func OfCustomResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Finding {
+// customResourceDefinition is available when its kind is served.
+func customResourceDefinition(c *apiextensionsv1.CustomResourceDefinition) Finding {
 	for _, wanted := range []apiextensionsv1.CustomResourceDefinitionConditionType{
 		apiextensionsv1.NamesAccepted, apiextensionsv1.Established,
 	} {
