@@ -17,17 +17,11 @@ import (
 //go:embed pages/*.html static/*
 var files embed.FS
 
-// maxText limits the characters of untrusted text.
+// maxText limits the bytes of untrusted text.
 const maxText = 2000
 
 // plain makes untrusted text safe for a page: it removes control and bidirectional characters.
-func plain(text string) string {
-	text = untrusted.Line(text)
-	if letters := []rune(text); len(letters) > maxText {
-		return string(letters[:maxText]) + "..."
-	}
-	return text
-}
+func plain(text string) string { return untrusted.Excerpt(text, maxText) }
 
 // templates parses the pages. Each consists of the layout and the blocks of one file.
 func templates() (map[string]*template.Template, error) {

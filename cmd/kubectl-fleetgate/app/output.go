@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	"fleetgate.io/fleetgate/pkg/inspect/overview"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Formats of --output. Without one, the output is for people.
@@ -71,7 +71,7 @@ func (s *session) writeAs(format string, value any) error {
 		return fmt.Errorf("writing %T: %w", value, err)
 	}
 	if format == outputJSON {
-		_, err := s.Out.Write(overview.Visible(text.Bytes()))
+		_, err := s.Out.Write(untrusted.VisibleJSON(text.Bytes()))
 		return err
 	}
 	// Decode as JSON, not as YAML: YAML forbids control characters, which members may write.

@@ -4,12 +4,9 @@
 package overview
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
-	"unicode"
-	"unicode/utf16"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // Change is a patch request for one object. It can be shown before it is sent, and is sent exactly as
@@ -36,23 +34,7 @@ func changeOf(before, after client.Object, status bool, options ...client.MergeF
 	if err != nil {
 		return Change{}, fmt.Errorf("building the patch for %s: %w", NameOf(after), err)
 	}
-	return Change{after, Visible(body), status}, nil
-}
-
-// Visible escapes unprintable and bidirectional characters in JSON. The meaning stays the same, and
-// the reader sees them. Line feeds between JSON tokens stay.
-func Visible(text []byte) []byte {
-	var b bytes.Buffer
-	for _, r := range string(text) {
-		if unicode.IsPrint(r) || r == '\n' {
-			b.WriteRune(r)
-			continue
-		}
-		for _, unit := range utf16.Encode([]rune{r}) {
-			fmt.Fprintf(&b, `\u%04x`, unit)
-		}
-	}
-	return b.Bytes()
+	return Change{after, untrusted.VisibleJSON(body), status}, nil
 }
 
 // Name is the name of the object, with the namespace in front if there is one.

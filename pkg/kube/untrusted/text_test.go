@@ -25,6 +25,24 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
+func TestTruncateMiddle(t *testing.T) {
+	for name, tc := range map[string]struct{ text, want string }{
+		"fits":     {"spec: too long", "spec: too long"},
+		"too long": {"spec.replicas: is not a number", "spec.r ... number"},
+	} {
+		if got := TruncateMiddle(tc.text, 18); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestVisibleJSON(t *testing.T) {
+	const text, want = "{\"a\":\n\"\u202e\u009b \U000e0001\u00e4\"}", `{"a":` + "\n" + `"\u202e\u009b \udb40\udc01` + "\u00e4\"}"
+	if got := string(VisibleJSON([]byte(text))); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestExcerpt(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"plain":             {"no route to host", "no route to host"},

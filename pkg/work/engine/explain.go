@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -101,13 +102,5 @@ func describeCauses(details *metav1.StatusDetails, secret bool) string {
 	return strings.Join(texts, "; ")
 }
 
-// Shorten cuts the middle of a message that is too long for a condition: the start names the field,
-// the end the problem.
-func Shorten(text string) string {
-	text = strings.ToValidUTF8(text, "?")
-	if len(text) <= maxMessage {
-		return text
-	}
-	half := maxMessage/2 - 3
-	return strings.ToValidUTF8(text[:half]+" ... "+text[len(text)-half:], "")
-}
+// Shorten shortens a message to what a condition takes.
+func Shorten(text string) string { return untrusted.TruncateMiddle(text, maxMessage) }

@@ -4,12 +4,14 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 )
 
@@ -74,12 +76,4 @@ func (e *Engine) whoChanged(it Item, field compare.Detail, written *unstructured
 	return "A mutating webhook of the member changed it"
 }
 
-func briefly(value string) string {
-	if value == "" {
-		return `""`
-	}
-	if len(value) <= maxNotKeptValue {
-		return value
-	}
-	return strings.ToValidUTF8(value[:maxNotKeptValue], "") + "..."
-}
+func briefly(value string) string { return cmp.Or(untrusted.Truncate(value, maxNotKeptValue), `""`) }

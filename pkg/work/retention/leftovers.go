@@ -103,7 +103,7 @@ func ParseLeftovers(text string) Leftovers {
 	for origin, of := range all {
 		of.Examples = of.Examples[:min(len(of.Examples), maxExamples)]
 		for i, example := range of.Examples {
-			of.Examples[i] = strings.ToValidUTF8(example[:min(len(example), maxExample)], "")
+			of.Examples[i] = untrusted.Truncate(example, maxExample)
 		}
 		all[origin] = of
 	}

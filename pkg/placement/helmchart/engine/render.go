@@ -24,6 +24,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
 )
 
@@ -61,16 +62,13 @@ func failed(rendered *helmchart.Rendered, r *helmchart.Release, err error) *helm
 	if !errors.As(err, &problem) {
 		problem.What = err.Error()
 	}
-	problem.What = strings.Join(strings.Fields(problem.What), " ")
 	if r.Confidential {
 		if problem.Where == "" {
 			problem.Where = location.FindString(problem.What)
 		}
 		problem.What = "it cannot be rendered, and why is not told, as its values come from a Secret"
 	}
-	if len(problem.What) > maxMessage {
-		problem.What = strings.ToValidUTF8(problem.What[:maxMessage], "") + "..."
-	}
+	problem.What = untrusted.Excerpt(problem.What, maxMessage)
 	problem.Chart = rendered.Chart
 	rendered.Objects, rendered.Problem = nil, problem
 	return rendered

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -156,11 +157,7 @@ func (f *finder) text(path string, value any) string {
 	if f.secret && (strings.HasPrefix(path, "/data") || strings.HasPrefix(path, "/stringData")) {
 		return redacted
 	}
-	text := strings.ToValidUTF8(fmt.Sprint(value), "?")
-	if len(text) <= maxValue {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxValue], "") + " ..."
+	return untrusted.Truncate(fmt.Sprint(value), maxValue)
 }
 
 // equal treats 1 and 1.0 as equal, as JSON does.
