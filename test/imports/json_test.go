@@ -40,7 +40,6 @@ var jsonOtherwise = map[string]string{
 	"pkg/webhook/validation/envelope.go":   ofReviews,
 
 	"pkg/install/putright.go":                           ofObjects,
-	"pkg/placement/snapshot/contents.go":                ofObjects,
 	"pkg/placement/snapshot/envelope.go":                ofObjects,
 	"pkg/placement/helmchart/release.go":                ofObjects,
 	"pkg/placement/override/variables.go":               ofObjects,

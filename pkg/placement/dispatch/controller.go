@@ -135,36 +135,6 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	return r.report(ctx, in, works, err)
 }
 
-// sync brings the binding's Works up to date and returns them.
-func (r *Reconciler) sync(ctx context.Context, in input) ([]*placementv1beta1.Work, error) {
-	group, err := r.contents(ctx, in)
-	if err != nil || group == nil {
-		return in.works, err
-	}
-	if err := r.Authors.mayHave(in.placement, in.binding.GetSpec().ResourceSnapshotName, group, in.works); err != nil {
-		return nil, err
-	}
-	overrides, err := r.overrides(ctx, in.binding)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.mayDelete(ctx, in, overrides, group); err != nil {
-		return nil, err
-	}
-	parts, err := transform{in, overrides, r.Charts}.apply(group.Parts)
-	if err != nil {
-		return nil, err
-	}
-	if err := belongsTo(in.binding.GetNamespace(), parts, r.Scopes); err != nil {
-		return nil, err
-	}
-	desired, err := build(in, group.Index, parts)
-	if err != nil {
-		return nil, err
-	}
-	return r.write(ctx, in, desired)
-}
-
 func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
 	return reconcileutil.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName())
 }

@@ -9,9 +9,9 @@
 // member. Works that a binding no longer needs are deleted. The controller never touches a Work of
 // another binding: the binding waits until that Work is deleted, and its status says so.
 //
-// A reconciliation has four stages: read the input (input.go), transform the parts of the snapshots for
-// the member (transform.go), build Works from the results (build.go), and write those that differ
-// (write.go). Works are built last because their number depends on the size of rendered charts.
+// A reconciliation reads the input (input.go), then sync.go has four stages: read the snapshots and check
+// what may be sent, transform their parts for the member (transform.go), build Works from the results
+// (build.go), and write those that differ (write.go). Works are built last because their number depends on the size of rendered charts.
 //
 // The cache stores a hash instead of the manifests of Works (CacheOptions). So the controller writes a
 // Work only when it differs, and reverts changes that somebody makes to a Work on the hub.

@@ -5,12 +5,10 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,8 +16,6 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
-	"fleetgate.io/fleetgate/pkg/placement/override"
-	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // input is what the Works of a binding depend on.
@@ -87,15 +83,6 @@ func belongs(w metav1.Object, b placementv1beta1.BindingObject) bool {
 		w.GetLabels()[placementv1beta1.ParentPlacementNamespaceLabel] == b.GetNamespace()
 }
 
-func workNamed(works []*placementv1beta1.Work, name string) *placementv1beta1.Work {
-	for _, w := range works {
-		if w.Name == name {
-			return w
-		}
-	}
-	return nil
-}
-
 // member reads a member; nil if it is deleted or being deleted.
 func (r *Reconciler) member(ctx context.Context, name string) (*clusterv1beta1.MemberCluster, error) {
 	var member clusterv1beta1.MemberCluster
@@ -126,46 +113,4 @@ func (r *Reconciler) placement(ctx context.Context, b placementv1beta1.BindingOb
 		return nil, nil
 	}
 	return placement, nil
-}
-
-// contents reads the snapshots of the binding; nil if they were deleted after its Works were created
-// from them. Then the Works stay.
-func (r *Reconciler) contents(ctx context.Context, in input) (*snapshot.Group, error) {
-	key := types.NamespacedName{Namespace: in.binding.GetNamespace(), Name: in.binding.GetSpec().ResourceSnapshotName}
-	group, err := r.Snapshots.Group(ctx, key)
-	if apierrors.IsNotFound(err) || errors.Is(err, snapshot.ErrIncomplete) {
-		other := func(w *placementv1beta1.Work) bool {
-			return w.Annotations[placementv1beta1.ParentResourceSnapshotNameAnnotation] != key.Name
-		}
-		if len(in.works) == 0 || slices.ContainsFunc(in.works, other) {
-			return nil, unsent("resource snapshot %q: master resource snapshot is not found", key.Name)
-		}
-		return nil, nil
-	}
-	if err == nil && group.Fault != nil {
-		err = unsent("an envelope cannot be opened: %w", group.Fault)
-	}
-	return group, err
-}
-
-// overrides reads the overrides that the binding lists.
-func (r *Reconciler) overrides(ctx context.Context, b placementv1beta1.BindingObject) (override.Set, error) {
-	if !hasOverrides(b) {
-		return nil, nil
-	}
-	set, err := override.Named(ctx, r.Client, b.GetSpec().ClusterResourceOverrideSnapshots, b.GetSpec().ResourceOverrideSnapshots)
-	if err != nil {
-		return nil, misfit(err)
-	}
-	if key, ok := objects.KeyOf(b); ok {
-		if o := set.Foreign(key); o != nil {
-			return nil, misfit(fmt.Errorf("override snapshot %q is for another placement; roll the placement out again", o.Snapshot))
-		}
-	}
-	return set, nil
-}
-
-// hasOverrides reports whether a binding has overrides. Their variables may depend on the member.
-func hasOverrides(b placementv1beta1.BindingObject) bool {
-	return len(b.GetSpec().ClusterResourceOverrideSnapshots)+len(b.GetSpec().ResourceOverrideSnapshots) > 0
 }

@@ -222,3 +222,12 @@ func (r *Reconciler) deleteStale(ctx context.Context, works []*placementv1beta1.
 	}
 	return nil
 }
+
+func workNamed(works []*placementv1beta1.Work, name string) *placementv1beta1.Work {
+	for _, w := range works {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}

@@ -5,6 +5,8 @@ package snapshot
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/klog/v2"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
@@ -201,4 +204,72 @@ func (e Envelopes) count(manifests []placementv1beta1.Manifest) int {
 		}
 	}
 	return n
+}
+
+func (g *Group) add(s placementv1beta1.ResourceSnapshotObject, envelopes Envelopes) error {
+	part := Part{Snapshot: s.GetName()}
+	var opened []Part
+	for i, m := range s.GetSpec().SelectedResources {
+		id, err := Identify(m.Raw)
+		if err != nil {
+			return fmt.Errorf("resource %d of resource snapshot %q: %w", i, s.GetName(), err)
+		}
+		g.Resources = append(g.Resources, id)
+		g.size += len(m.Raw)
+		t := envelopes.typeOf(m.Raw, id)
+		if t == "" {
+			part.Manifests, part.Resources = append(part.Manifests, m), append(part.Resources, id)
+			continue
+		}
+		var inside Part
+		if envelopes.isChart(m.Raw, id) {
+			inside, err = unrendered(m, id, t)
+		} else {
+			inside, err = openEnvelope(m.Raw, id, t)
+		}
+		if err != nil {
+			g.Fault = errors.Join(g.Fault, fmt.Errorf("%s %q: %w", id.Kind, klog.KRef(id.Namespace, id.Name), err))
+			continue
+		}
+		inside.Snapshot = s.GetName()
+		opened = append(opened, inside)
+	}
+	var err error
+	if part.Hash, err = Hash(part.Manifests); err != nil {
+		return fmt.Errorf("resource snapshot %q: %w", s.GetName(), err)
+	}
+	g.Parts = append(append(g.Parts, part), opened...)
+	return nil
+}
+
+// Identify names the object of a manifest. Missing fields are empty. Field names are compared exactly,
+// as API servers do: encoding/json also accepts "Kind" for kind, and "name\u017fpace" for namespace,
+// which are other fields.
+func Identify(raw []byte) (placementv1beta1.ResourceIdentifier, error) {
+	var object metav1.PartialObjectMetadata
+	if err := utiljson.Unmarshal(raw, &object); err != nil {
+		return placementv1beta1.ResourceIdentifier{}, fmt.Errorf("decoding: %w", err)
+	}
+	gvk := object.GroupVersionKind()
+	return placementv1beta1.ResourceIdentifier{
+		Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: object.Name, Namespace: object.Namespace,
+	}, nil
+}
+
+// Hash is a hash of a list of manifests. The API server may return a manifest in another encoding than
+// it got; the hash is the same.
+func Hash(manifests []placementv1beta1.Manifest) (string, error) {
+	sum := sha256.New()
+	for i, m := range manifests {
+		var value any
+		if err := utiljson.Unmarshal(m.Raw, &value); err != nil {
+			return "", fmt.Errorf("decoding manifest %d: %w", i, err)
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return "", fmt.Errorf("encoding manifest %d: %w", i, err)
+		}
+		sum.Write(append(text, '\n'))
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }

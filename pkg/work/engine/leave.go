@@ -5,13 +5,10 @@ package engine
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // leaveNothing is the annotation value with which the member decides no field.
@@ -131,18 +128,6 @@ func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []field
 		}
 	}
 	return fields
-}
-
-// refuseLeave returns the refusal of a manifest whose annotation is invalid.
-func (e *Engine) refuseLeave(it Item) *refusal.Refusal {
-	text := it.object.GetAnnotations()[e.LeaveAnnotation]
-	if e.LeaveAnnotation == "" || text == "" || text == leaveNothing {
-		return nil
-	}
-	if _, err := parsePointers(text); err != nil {
-		return &refusal.Refusal{Reason: NotAcceptable, Message: Shorten(fmt.Sprintf("Annotation %s: %s", e.LeaveAnnotation, err))}
-	}
-	return nil
 }
 
 // scaledFields returns the fields that an autoscaler wrote by the scale subresource, spec.replicas

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"slices"
 	"sync"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
@@ -61,20 +61,6 @@ type Item struct {
 
 // isReadable reports whether the manifest was decoded.
 func (i Item) isReadable() bool { return i.Ref.Kind != "" && i.Ref.Name != "" }
-
-// decoded returns the item with its object. A cached plan has only the raw manifest, which was
-// decoded before.
-func (e *Engine) decoded(it Item) (Item, error) {
-	if it.object != nil {
-		return it, nil
-	}
-	var err error
-	it.object, it.text, err = e.decode(it.raw)
-	if err == nil {
-		e.dropNamespace(&it)
-	}
-	return it, err
-}
 
 // dropNamespace removes the namespace of a manifest whose kind is cluster-scoped, if the family
 // ignores it.
@@ -168,10 +154,10 @@ func (e *Engine) refuse(it Item) *refusal.Refusal {
 	if reason := e.family.Reserved(it.object); reason != "" {
 		return &refusal.Refusal{Reason: Kept, Message: "The object " + reason}
 	}
-	if refused := e.refuseLeave(it); refused != nil {
+	if refused := wrongNamespace(it); refused != nil {
 		return refused
 	}
-	return wrongNamespace(it)
+	return e.refuseLeave(it)
 }
 
 // decode decodes a manifest and encodes it in the form that is compared and cached.
@@ -271,27 +257,30 @@ func sumOf(seed maphash.Seed, manifests [][]byte) uint64 {
 	return sum.Sum64()
 }
 
-// inWaves returns the indexes of applicable items, wave by wave.
-func (e *Engine) inWaves(items []Item) [][]int {
-	byWave := make([][]int, len(e.Waves)+1)
-	for place, it := range items {
-		if it.Refused != nil {
-			continue
-		}
-		wave := e.Waves.Of(it.resource.GroupResource())
-		byWave[wave] = append(byWave[wave], place)
+// refuseLeave returns the refusal of a manifest whose annotation is invalid.
+func (e *Engine) refuseLeave(it Item) *refusal.Refusal {
+	text := it.object.GetAnnotations()[e.LeaveAnnotation]
+	if e.LeaveAnnotation == "" || text == "" || text == leaveNothing {
+		return nil
 	}
-	return slices.DeleteFunc(byWave, func(places []int) bool { return len(places) == 0 })
+	if _, err := parsePointers(text); err != nil {
+		return &refusal.Refusal{Reason: NotAcceptable, Message: Shorten(fmt.Sprintf("Annotation %s: %s", e.LeaveAnnotation, err))}
+	}
+	return nil
 }
 
-// groupsOf lists the API groups of the items. A new kind in one of them may be the kind that an
-// item lacks.
-func groupsOf(items []Item) []string {
-	groups := sets.New[string]()
-	for _, it := range items {
-		if it.Ref.Group != "" {
-			groups.Insert(it.Ref.Group)
-		}
+// runHash identifies a run; empty for objects that do not run to completion. It ignores fields that
+// do not change what runs: metadata and the TTL.
+func runHash(object *unstructured.Unstructured) string {
+	if !availability.RunsToCompletion(object) {
+		return ""
 	}
-	return sets.List(groups)
+	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
+	spec = maps.Clone(spec)
+	delete(spec, "ttlSecondsAfterFinished")
+	text, err := manifest.Encode(&unstructured.Unstructured{Object: map[string]any{"kind": object.GetKind(), "spec": spec}})
+	if err != nil {
+		return "" // cannot fail: it was encoded before
+	}
+	return hash.Of(text)
 }

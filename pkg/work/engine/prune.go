@@ -383,3 +383,17 @@ func unfinished(object *unstructured.Unstructured) string {
 	return fmt.Sprintf(`. If the controller that removes them is gone, run on the member: kubectl patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
 		resource, name)
 }
+
+// keepRuns keeps the ledger entries of completed objects that now belong to another work. That work
+// may still have to read them, to learn that the object has run.
+func (r *Removal) keepRuns(ctx context.Context, left []Entry, owner Owner) {
+	for _, entry := range left {
+		key := manifest.KeyOf(entry.Ref)
+		if entry.Run.Result == "" || !r.gone[key] {
+			continue
+		}
+		if next, err := owner.NextOwner(ctx, entry); next != nil || err != nil {
+			delete(r.gone, key) // the next reconcile gets the same error
+		}
+	}
+}

@@ -5,10 +5,11 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +17,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
+	"fleetgate.io/fleetgate/pkg/work/engine/compare"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -117,17 +119,6 @@ func RefuseAll(items []Item, why *refusal.Refusal) Result {
 	return Result{Manifests: results}
 }
 
-// failures joins the errors of results.
-func failures(results []ManifestResult) error {
-	var errs []error
-	for _, out := range results {
-		if out.Err != nil {
-			errs = append(errs, fmt.Errorf("applying %s: %w", out.Ref, out.Err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // resultOf returns the result of an object that was read and not written.
 func resultOf(it Item, live *unstructured.Unstructured, owner metav1.OwnerReference) ManifestResult {
 	return ManifestResult{
@@ -158,4 +149,60 @@ func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string,
 // Without a record, the agent could not remove the objects again.
 func (d *Dialect) Unrecorded(err error, kind schema.GroupKind) *refusal.Refusal {
 	return &refusal.Refusal{Reason: NotRecorded, Message: d.Explain(err, kind)}
+}
+
+// verified returns the result of a successful write, after comparing the response with the
+// manifest.
+func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) ManifestResult {
+	if live == written && it.Mode.Leave.isApplied(live) {
+		return e.applied(ctx, t, it, live, written) // others decide the remaining fields
+	}
+	return e.resultFor(ctx, t, it, live, written, e.verify(it, written))
+}
+
+// applied returns the result of a successful write, or of an object that needed none.
+func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured) ManifestResult {
+	return e.resultFor(ctx, t, it, live, written, nil)
+}
+
+// resultFor returns the result for an object that was written or read. refused is nil if the object
+// has all fields of the manifest.
+func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) ManifestResult {
+	out := resultOf(it, written, t.Record)
+	out.Refused = refused
+	out.Owned, out.Availability = out.Owned || it.Mode.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
+	if out.run = it.runOf(written); out.run.ManifestHash != "" && out.run.Result == "" && it.expires {
+		e.watch.FollowEnd(it.target(), written)
+	}
+	if out.Availability.State == availability.NotYet {
+		out.Availability = e.withClass(ctx, it, written, out.Availability)
+		out.pods = availability.PodsOf(written)
+	}
+	out.Availability.Message = Shorten(out.Availability.Message)
+	if it.Mode.Whole {
+		out.Drift = Differences{Fields: compare.Objects(e.comparable(it, written), written)}
+	}
+	if it.Mode.Mirror {
+		out.Mirrored = mirrored(written)
+	}
+	var undone *Contest
+	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
+		undone = contestOf(live, written, e.managerOf(it))
+	}
+	t.cache.store(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	if it.Mode.Method == Replace {
+		t.cache.setShape(it, written)
+	}
+	return out
+}
+
+// isWithoutNamespace reports whether the member rejected an object because its namespace does not
+// exist.
+func isWithoutNamespace(err error) bool {
+	var response apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &response) {
+		return false
+	}
+	details := response.Status().Details
+	return details != nil && details.Group == "" && details.Kind == "namespaces"
 }

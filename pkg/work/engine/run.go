@@ -5,13 +5,10 @@ package engine
 
 import (
 	"context"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/work/engine/availability"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // Objects that run to completion, such as Jobs, are often deleted afterwards, by the cluster or by
@@ -42,22 +39,6 @@ func (r Run) completion() availability.Completion {
 	return availability.Completion{Result: availability.Result(r.Result), Reason: r.Reason}
 }
 
-// runHash identifies a run; empty for objects that do not run to completion. It ignores fields that
-// do not change what runs: metadata and the TTL.
-func runHash(object *unstructured.Unstructured) string {
-	if !availability.RunsToCompletion(object) {
-		return ""
-	}
-	spec, _, _ := unstructured.NestedMap(object.Object, "spec")
-	spec = maps.Clone(spec)
-	delete(spec, "ttlSecondsAfterFinished")
-	text, err := manifest.Encode(&unstructured.Unstructured{Object: map[string]any{"kind": object.GetKind(), "spec": spec}})
-	if err != nil {
-		return "" // cannot fail: it was encoded before
-	}
-	return hash.Of(text)
-}
-
 // runOf returns the state of an item's run as the object shows it.
 func (i Item) runOf(object *unstructured.Unstructured) Run {
 	if i.run == "" {
@@ -65,26 +46,6 @@ func (i Item) runOf(object *unstructured.Unstructured) Run {
 	}
 	ended := availability.CompletionOf(object)
 	return Run{ManifestHash: i.run, Result: string(ended.Result), Reason: ended.Reason}
-}
-
-// runsIn returns the ledger entries of items that run to completion.
-func runsIn(entries []Entry, items []Item) map[manifest.Key]Entry {
-	wanted := map[manifest.Key]bool{}
-	for _, it := range items {
-		if it.run != "" {
-			wanted[it.key()] = true
-		}
-	}
-	runs := map[manifest.Key]Entry{}
-	if len(wanted) == 0 {
-		return runs
-	}
-	for _, entry := range entries {
-		if key := manifest.KeyOf(entry.Ref); wanted[key] {
-			runs[key] = entry
-		}
-	}
-	return runs
 }
 
 // ran returns the result of a manifest that ran to completion and whose object is gone. An
@@ -116,20 +77,6 @@ func (t task) ran(ctx context.Context, it Item) (ManifestResult, bool) {
 		return ManifestResult{}, false
 	}
 	return out, true
-}
-
-// keepRuns keeps the ledger entries of completed objects that now belong to another work. That work
-// may still have to read them, to learn that the object has run.
-func (r *Removal) keepRuns(ctx context.Context, left []Entry, owner Owner) {
-	for _, entry := range left {
-		key := manifest.KeyOf(entry.Ref)
-		if entry.Run.Result == "" || !r.gone[key] {
-			continue
-		}
-		if next, err := owner.NextOwner(ctx, entry); next != nil || err != nil {
-			delete(r.gone, key) // the next reconcile gets the same error
-		}
-	}
 }
 
 // endedAndGoes reports whether an object of ours is being deleted after it completed its run.

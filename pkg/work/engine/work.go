@@ -6,16 +6,15 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/dynamic"
 
-	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
@@ -106,34 +105,6 @@ func (e *Engine) Compare(ctx context.Context, w Work, items []Item) Result {
 	return Result{Manifests: results, Err: failures(results)}
 }
 
-// applyItems watches the objects of items and entries, and runs the items.
-func (e *Engine) applyItems(ctx context.Context, w Work, entries []Entry, items []Item) []ManifestResult {
-	missingNamespaces := &e.caches.of(w.Name).missingNamespaces
-	follow := func() {
-		e.watch.Follow(w.Name, append(followed(items, entries), missingNamespaces.namespaces()...), groupsOf(items))
-	}
-	follow()
-	cache := &e.caches.of(w.Name).objects
-	cache.begin(items, w.Under, e.clock.Now(), e.tuning.Resync)
-	with := *e
-	if w.As != nil {
-		with.member = w.As
-	}
-	results := with.run(ctx, task{
-		Work: w, cache: cache, entries: entries, runs: runsIn(entries, items),
-		observed:  func(it Item) memberwatch.Observation { return e.watch.Observed(it.target()) },
-		lastState: e.watch.LastState,
-	}, items)
-	if missingNamespaces.note(results) {
-		follow()
-	}
-	if slices.ContainsFunc(results, func(out ManifestResult) bool { return out.unserved }) {
-		e.kinds.renew()
-		e.ForgetPlan(w.Name)
-	}
-	return results
-}
-
 // Remove removes all objects of a work. Foreground also waits for dependents; Orphan keeps the
 // objects on the member without our owner reference.
 func (e *Engine) Remove(ctx context.Context, w Work, policy metav1.DeletionPropagation) (*Removal, error) {
@@ -170,23 +141,13 @@ func kindOf(owner metav1.OwnerReference) schema.GroupKind {
 	return schema.GroupKind{Group: version.Group, Kind: owner.Kind}
 }
 
-// followed lists the objects whose changes trigger a reconcile of the work: those to apply and
-// those to remove.
-func followed(items []Item, entries []Entry) []memberwatch.Object {
-	seen := sets.Set[memberwatch.Object]{}
-	var objects []memberwatch.Object
-	add := func(resource schema.GroupVersionResource, ref manifest.Ref) {
-		object := objectOf(resource, ref)
-		if resource.Resource != "" && !seen.Has(object) {
-			seen.Insert(object)
-			objects = append(objects, object)
+// failures joins the errors of results.
+func failures(results []ManifestResult) error {
+	var errs []error
+	for _, out := range results {
+		if out.Err != nil {
+			errs = append(errs, fmt.Errorf("applying %s: %w", out.Ref, out.Err))
 		}
 	}
-	for _, it := range items {
-		add(it.resource, it.Ref)
-	}
-	for _, entry := range entries {
-		add(entry.GroupVersionResource(), entry.Ref)
-	}
-	return objects
+	return errors.Join(errs...)
 }

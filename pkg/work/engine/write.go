@@ -9,13 +9,18 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/csaupgrade"
 
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -240,4 +245,93 @@ func annotationBytes(wanted map[string]string, live *unstructured.Unstructured) 
 		}
 	}
 	return size
+}
+
+// writeIfDue writes the object, unless a correction has to wait. An object that ran to completion and is
+// deleted is not re-created.
+func (e *Engine) writeIfDue(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
+	if live == nil {
+		if out, ran := t.ran(ctx, it); ran {
+			return out, true
+		}
+	}
+	if wait := t.cache.wait(it, e.clock.Now()); wait > 0 {
+		return e.postpone(ctx, t, it, live, wait), true
+	}
+	return e.writeOnce(ctx, t, it, live)
+}
+
+// writeOnce writes the object and returns the result.
+func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructured.Unstructured) (ManifestResult, bool) {
+	written, err := e.write(ctx, t, it, live)
+	switch {
+	case err == nil && written.GetUID() == "":
+		return ManifestResult{Ref: it.Ref, Final: true, Refused: &refusal.Refusal{Reason: NotWritten,
+			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
+	case err == nil:
+		return e.verified(ctx, t, it, live, written), true
+	case changedSince(err, live):
+		return ManifestResult{}, false
+	case isUnserved(err):
+		return e.unserved(it, err), true
+	}
+	out := e.failed(it, live, NotWritten, err)
+	out.Owned = out.Err != nil || live != nil && OwnershipOf(live.GetOwnerReferences(), t.Record).Ours
+	if live == nil || !isImmutable(err) {
+		return out, true
+	}
+	if against := e.mayRecreate(it, live, t.Record); against != "" {
+		out.Refused.Message = Shorten(out.Refused.Message + ". " + against)
+		return out, true
+	}
+	err = deleteExactly(ctx, e.at(it), live, metav1.DeletePropagationBackground)
+	if err == nil || changedSince(err, live) {
+		return ManifestResult{}, false // the next attempt re-creates it
+	}
+	out = e.failed(it, live, NotWritten, err)
+	out.Owned = true
+	return out, true
+}
+
+// unserved returns the result of a write to a path that the member does not serve: the kind was
+// removed, or it is a built-in kind that does not support the request.
+func (e *Engine) unserved(it Item, err error) ManifestResult {
+	out := e.failed(it, nil, NotWritten, err)
+	out.unserved, out.Owned = true, false
+	if kind := it.object.GroupVersionKind(); !e.merger.Known.Recognizes(kind) {
+		out.Refused = noKind(kind)
+	}
+	return out
+}
+
+// staysHeadless returns an error if the manifest no longer has the clusterIP None of its Service. An API
+// server accepts such a write and keeps None, so the Service would stay headless on this member and not on
+// members that get it later. The error is that of an immutable field.
+func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
+	service := schema.GroupKind{Kind: "Service"}
+	if live == nil || it.object.GroupVersionKind().GroupKind() != service || clusterIP(live) != corev1.ClusterIPNone || clusterIP(it.object) != "" {
+		return nil
+	}
+	if !e.appliedHeadless(it, live) {
+		return nil // Another client made it headless.
+	}
+	switch kind, _, _ := unstructured.NestedString(it.object.Object, "spec", "type"); corev1.ServiceType(kind) {
+	case "", corev1.ServiceTypeClusterIP:
+	default:
+		return nil // The API server changes it, or refuses it.
+	}
+	return apierrors.NewInvalid(service, live.GetName(), field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIP"), corev1.ClusterIPNone,
+		"cannot be changed: an API server keeps a headless Service headless")})
+}
+
+// appliedHeadless is true if the last applied manifest of the Service had clusterIP None.
+func (e *Engine) appliedHeadless(it Item, live *unstructured.Unstructured) bool {
+	var before corev1.Service
+	err := untrusted.UnmarshalJSON(e.lastApplied(it, live), untrusted.Object, &before)
+	return err == nil && before.Spec.ClusterIP == corev1.ClusterIPNone
+}
+
+func clusterIP(service *unstructured.Unstructured) string {
+	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
+	return ip
 }

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -23,7 +22,6 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -138,18 +136,6 @@ func (r *Reconciler) reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	return r.report(ctx, p, result)
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
-	before := work.DeepCopy()
-	if !controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
-		return nil
-	}
-	if err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before)); err != nil {
-		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
-	}
-	r.throttle.wrote(work)
-	return nil
 }
 
 // forget discards everything that is cached for a Work.

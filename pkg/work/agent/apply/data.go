@@ -14,7 +14,6 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
-	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // retainsData reports whether objects with data stay on the member when a Work is deleted, because
@@ -30,21 +29,6 @@ func retainsData(work metav1.Object) bool {
 		return false
 	}
 	return true
-}
-
-// originOf returns a readable name for the placement of a Work. It is unique across hubs, and also
-// for Works without a placement. It is "" if the Work no longer exists.
-func (o Options) originOf(work metav1.Object) string {
-	if work.GetUID() == "" {
-		return ""
-	}
-	labels := work.GetLabels()
-	name, namespace := labels[placementv1beta1.ParentPlacementLabel], labels[placementv1beta1.ParentPlacementNamespaceLabel]
-	origin := retention.OriginOf(namespace, name)
-	if name == "" {
-		origin = "Work " + work.GetName()
-	}
-	return retention.WithHub(origin, o.HubName)
 }
 
 // maxRetainedEvents limits the events about released objects per reconcile.

@@ -222,3 +222,15 @@ func (r *Reconciler) removeFinalizer(ctx context.Context, work *placementv1beta1
 	r.throttle.wrote(work)
 	return nil
 }
+
+func (r *Reconciler) ensureFinalizer(ctx context.Context, work *placementv1beta1.Work) error {
+	before := work.DeepCopy()
+	if !controllerutil.AddFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
+		return nil
+	}
+	if err := r.hub.Patch(ctx, work, reconcileutil.PatchFrom(before)); err != nil {
+		return fmt.Errorf("adding the finalizer to Work %q: %w", work.Name, err)
+	}
+	r.throttle.wrote(work)
+	return nil
+}

@@ -6,14 +6,12 @@ package apply
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
 
@@ -105,83 +103,4 @@ func sameJSON(stored, sorted []byte) bool {
 	}
 	text, err := json.Marshal(value)
 	return err == nil && string(text) == string(sorted)
-}
-
-// maxWork is the size limit of a Work with its status: the default request limit of etcd, less a
-// reserve for the rest of the object.
-const maxWork = 1415578
-
-// trimmed reduces a status that is too large to be written. It first drops details that can be read
-// on the member, then cuts long messages.
-func (s summary) trimmed(work *placementv1beta1.Work, status *placementv1beta1.WorkStatus) {
-	raw := 0
-	for _, m := range work.Spec.Workload.Manifests {
-		raw += len(m.Raw)
-	}
-	if raw+statusBytes(status) <= maxWork {
-		s.Remove(placementv1beta1.ConditionStatusTrimmed)
-		return
-	}
-	for i := range status.ManifestConditions {
-		m := &status.ManifestConditions[i]
-		m.BackReportedStatus = nil
-		if m.DriftDetails != nil {
-			m.DriftDetails.ObservedDrifts = nil
-		}
-		if m.DiffDetails != nil {
-			m.DiffDetails.ObservedDiffs = nil
-		}
-	}
-	left := "drifts, differences and statuses of objects are left out"
-	if raw+statusBytes(status) > maxWork {
-		shortenMessages(status)
-		left += ", and messages are cut"
-	}
-	s.yes(placementv1beta1.ConditionStatusTrimmed, placementv1beta1.ReasonStatusOversized,
-		"The status was too large to be written in full: "+left)
-}
-
-// trimmedMessage is the length of messages when all of them together are too long.
-const trimmedMessage = 64
-
-// shortenMessages cuts the messages of manifests. The Work's conditions contain the first one in
-// full.
-func shortenMessages(status *placementv1beta1.WorkStatus) {
-	for i := range status.ManifestConditions {
-		conditions := status.ManifestConditions[i].Conditions
-		for j := range conditions {
-			conditions[j].Message = untrusted.Truncate(conditions[j].Message, trimmedMessage)
-		}
-	}
-}
-
-// statusBytes estimates the JSON size of a status and rather overestimates it. Encoding the status
-// would cost as much as the rest of a reconcile.
-func statusBytes(status *placementv1beta1.WorkStatus) int {
-	const perManifest, perCondition, perDetail = 144, 144, 64
-	size := 0
-	for _, m := range status.ManifestConditions {
-		id := m.Identifier
-		size += perManifest + len(id.Group) + len(id.Version) + len(id.Kind) + len(id.Resource) + len(id.Namespace) + len(id.Name)
-		for _, c := range m.Conditions {
-			size += perCondition + len(c.Type) + len(c.Reason) + len(c.Message) + strings.Count(c.Message, `"`)
-		}
-		var fields []placementv1beta1.PatchDetail
-		if m.DriftDetails != nil {
-			fields = append(fields, m.DriftDetails.ObservedDrifts...)
-		}
-		if m.DiffDetails != nil {
-			fields = append(fields, m.DiffDetails.ObservedDiffs...)
-		}
-		for _, field := range fields {
-			size += perDetail + len(field.Path) + len(field.ValueInHub) + len(field.ValueInMember)
-		}
-		if m.DriftDetails != nil || m.DiffDetails != nil {
-			size += 2 * perManifest // the timestamps
-		}
-		if m.BackReportedStatus != nil {
-			size += perManifest + len(m.BackReportedStatus.ObservedStatus.Raw)
-		}
-	}
-	return size
 }

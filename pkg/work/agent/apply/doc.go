@@ -5,20 +5,21 @@
 // member's namespace on the hub, keeps the objects up to date and reports their status. It runs in
 // the agent.
 //
-// It is a dialect of package engine (words.go). This package handles Works; the engine handles
+// It is a dialect of package engine (dialect.go). This package handles Works; the engine handles
 // objects. A Work passes these files in order:
 //
 //  1. event.go: triggers of a reconcile. These are a change of the Work's spec, a change of one of its objects
 //     on the member, a new kind that it waits for, a retry after a refusal, and a slow resync. Changed Works
 //     come first.
-//  2. controller.go: adds the finalizer and waits for the Work's turn (throttle.go).
-//  3. plan.go: reads the manifests. The Work gets an AppliedWork of the same name on the member (record.go),
-//     which owns all its objects and stores its ledger. ownership.go decides which other owners are
-//     allowed. state.go detects a restored hub, and retention.go retains objects then.
+//  2. controller.go: waits for the Work's turn (throttle.go) and adds the finalizer.
+//  3. plan.go: reads the manifests (items.go). The Work gets an AppliedWork of the same name on the member
+//     (record.go), which owns all its objects and stores its ledger (ledger.go). ownership.go decides which
+//     other owners are allowed. state.go and epoch.go detect a restored hub, and retention.go retains objects
+//     then. job.go describes the Work to the engine.
 //  4. write.go: the engine applies the manifests. If the Work also defines a kind, the reconcile waits until
 //     the member serves it.
-//  5. report.go: computes the Work's status (status.go), writes it if it differs, and schedules the next
-//     reconcile.
+//  5. report.go: computes the Work's status (status.go) with the conditions of its manifests (conditions.go)
+//     and of the Work (summary.go), writes it if it differs, and schedules the next reconcile.
 //
 // A reconcile without changes sends no requests.
 //

@@ -8,23 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
-
-// ownerOf returns the owner reference of all objects of a Work.
-func ownerOf(record *placementv1beta1.AppliedWork) metav1.OwnerReference {
-	return metav1.OwnerReference{
-		APIVersion:         placementv1beta1.GroupVersion.String(),
-		Kind:               appliedWorkKind,
-		Name:               record.Name,
-		UID:                record.UID,
-		BlockOwnerDeletion: ptr.To(true),
-	}
-}
 
 // lostOwner returns the owner reference if the AppliedWork was lost.
 func lostOwner(record string) metav1.OwnerReference {

@@ -6,7 +6,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/engine/memberwatch"
-	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/retention"
 )
 
 // MembershipAnnotation is set on an AppliedWork to the membership under which its Work was applied
@@ -144,37 +143,35 @@ func (r *records) annotate(ctx context.Context, record *placementv1beta1.Applied
 	return nil
 }
 
-// ledger is the ledger of one Work, in the status of its AppliedWork.
-type ledger struct {
-	*records
-	record *placementv1beta1.AppliedWork
+func stateOn(record *placementv1beta1.AppliedWork) state {
+	return state{work: observedOn(record), epoch: record.Annotations[placementv1beta1.EpochAnnotation], retained: markOf(record)}
 }
 
-var _ engine.Ledger = ledger{}
-
-// Entries returns the ledger as last read or written.
-func (l ledger) Entries() []engine.Entry {
-	entries := make([]engine.Entry, 0, len(l.record.Status.AppliedResources))
-	for _, of := range l.record.Status.AppliedResources {
-		entries = append(entries, engine.Entry{Ref: manifest.Ref(of.WorkResourceIdentifier), UID: of.UID, Run: engine.Run(of.Run)})
+// observedOn returns the value of ObservedWorkAnnotation. If the previous key has another value, an
+// agent of the previous version wrote last, and that value counts.
+func observedOn(record *placementv1beta1.AppliedWork) string {
+	if observed, ok := record.Annotations[deprecatedObservedWorkAnnotation]; ok {
+		return observed
 	}
-	return entries
+	return record.Annotations[ObservedWorkAnnotation]
 }
 
-// Write writes the ledger if it differs.
-func (l ledger) Write(ctx context.Context, entries []engine.Entry) error {
-	resources := slices.Grow([]placementv1beta1.AppliedResourceMeta(nil), len(entries)) // nil if there are no entries
-	for _, e := range entries {
-		resources = append(resources, placementv1beta1.AppliedResourceMeta{
-			WorkResourceIdentifier: placementv1beta1.WorkResourceIdentifier(e.Ref), UID: e.UID, Run: placementv1beta1.AppliedResourceRun(e.Run)})
+func (s state) mark(record *placementv1beta1.AppliedWork) {
+	if s.work == "" {
+		return
 	}
-	if slices.Equal(l.record.Status.AppliedResources, resources) {
-		return nil
+	for key, value := range map[string]string{
+		ObservedWorkAnnotation: s.work, deprecatedObservedWorkAnnotation: s.work,
+		placementv1beta1.EpochAnnotation: s.epoch, retention.Annotation: s.retained.Text(),
+	} {
+		if value == "" {
+			delete(record.Annotations, key)
+			continue
+		}
+		metav1.SetMetaDataAnnotation(&record.ObjectMeta, key, value)
 	}
-	l.record.Status.AppliedResources = resources
-	if err := l.member.Status().Update(ctx, l.record, client.FieldOwner(FieldManager)); err != nil {
-		return fmt.Errorf("recording the objects of AppliedWork %q on the member: %w", l.record.Name, err)
-	}
-	l.kept.Keep(l.record.Spec.WorkName, l.record)
-	return nil
+}
+
+func (s state) isMarkedOn(record *placementv1beta1.AppliedWork) bool {
+	return s.work == "" || s == stateOn(record) && s.work == record.Annotations[ObservedWorkAnnotation]
 }

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -95,4 +97,26 @@ func (r *Reconciler) nextReconcile(work *placementv1beta1.Work, b engine.Result,
 		return reconcile.Result{RequeueAfter: next, Priority: ptr.To(resyncPriority)}
 	}
 	return reconcile.Result{RequeueAfter: min(next, r.throttle.retries.When(work.Name)), Priority: ptr.To(retryPriority)}
+}
+
+// sameStatus compares two statuses. It runs in every reconcile, mostly for a hundred unchanged
+// manifests; reflection would cost more than the rest of the reconcile.
+func sameStatus(a, b *placementv1beta1.WorkStatus) bool {
+	return slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+		slices.EqualFunc(a.ManifestConditions, b.ManifestConditions, func(a, b placementv1beta1.ManifestCondition) bool {
+			return a.Identifier == b.Identifier && slices.EqualFunc(a.Conditions, b.Conditions, sameCondition) &&
+				same(a.DriftDetails, b.DriftDetails) && same(a.DiffDetails, b.DiffDetails) &&
+				same(a.BackReportedStatus, b.BackReportedStatus)
+		})
+}
+
+func sameCondition(a, b metav1.Condition) bool {
+	sameTime := a.LastTransitionTime.Equal(&b.LastTransitionTime)
+	a.LastTransitionTime = b.LastTransitionTime
+	return sameTime && a == b
+}
+
+// same compares optional parts, which few manifests have.
+func same[T any](a, b *T) bool {
+	return a == nil && b == nil || apiequality.Semantic.DeepEqual(a, b)
 }
