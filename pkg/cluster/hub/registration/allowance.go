@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
@@ -105,42 +103,4 @@ func useLimitReached(t allowance) string {
 	return fmt.Sprintf("ClusterRegistrationToken %q has reached its use limit, %d of %d: give the agent the values of a new token; "+
 		"annotation %s of the token names the Clusters that used it: if one of them is not yours, delete it and find out who has your tokens",
 		t.token.Name, len(usedBy(t.token)), t.uses, registrationv1alpha1.AnnotationUsedBy)
-}
-
-// restricted reports the risk of a leaked token. A token that admits clusters without approval is
-// harmless only if it is for one Cluster, or if they are few and choose no labels.
-func restricted(t allowance, refused *refusal.Refusal) metav1.Condition {
-	condition := metav1.Condition{
-		Type: registrationv1alpha1.TokenConditionRestricted, Status: metav1.ConditionTrue, Reason: registrationv1alpha1.TokenReasonRestricted,
-	}
-	switch {
-	case refused != nil:
-		condition.Message = "it admits no cluster"
-	case t.cluster != "":
-		condition.Message = fmt.Sprintf("it is for Cluster %q only", t.cluster)
-	case !t.approved:
-		condition.Message = "each cluster that registers with it needs an approval"
-	case t.uses > 0 && len(t.labels) == 0:
-		condition.Message = fmt.Sprintf("it admits at most %d clusters, which choose no labels", t.uses)
-	default:
-		condition.Status, condition.Reason = metav1.ConditionFalse, registrationv1alpha1.TokenReasonPermissive
-		condition.Message = permissive(t)
-	}
-	return condition
-}
-
-func permissive(t allowance) string {
-	number, labels := "any number of clusters", "which choose no labels"
-	if t.uses > 0 {
-		number = fmt.Sprintf("%d clusters", t.uses)
-	}
-	switch {
-	case slices.Contains(t.labels, "*"):
-		labels = "which choose any labels"
-	case len(t.labels) > 0:
-		labels = "which choose the labels " + strings.Join(t.labels, ",")
-	}
-	return fmt.Sprintf("its holder can register %s, %s, and placements may choose them at once: set the annotations %s, %s and %s, "+
-		"or start the gateway with --registration-policy=strict",
-		number, labels, registrationv1alpha1.AnnotationApproval, registrationv1alpha1.AnnotationUses, registrationv1alpha1.AnnotationAllowedLabels)
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
@@ -104,17 +105,14 @@ func (r *GrantReconciler) refuseName(ctx context.Context, cluster *registrationv
 
 // desiredCluster is the Cluster for a clientID that no Cluster has.
 func desiredCluster(a *applicant) *registrationv1alpha1.Cluster {
-	name, labels := registrationv1alpha1.ClusterName(a.request.Spec.ClientID), a.allowed.labelsOf(a.request)
+	name := registrationv1alpha1.ClusterName(a.request.Spec.ClientID)
 	cluster := &registrationv1alpha1.Cluster{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace:  a.request.Namespace,
-			Name:       name,
-			Labels:     labels,
-			Finalizers: []string{ClusterFinalizer},
-		},
-		Spec: registrationv1alpha1.ClusterSpec{ClientID: a.request.Spec.ClientID},
+		ObjectMeta: metav1.ObjectMeta{Namespace: a.request.Namespace, Name: name, Finalizers: []string{ClusterFinalizer}},
+		Spec:       registrationv1alpha1.ClusterSpec{ClientID: a.request.Spec.ClientID},
 	}
 	record(&cluster.ObjectMeta, a)
+	labels := a.allowed.labelsOf(a.request)
+	cluster.Labels = labels
 	setOrDelete(&cluster.ObjectMeta, AnnotationBroughtLabels, broughtLabels(labels))
 	setOrDelete(&cluster.ObjectMeta, AnnotationDroppedLabels, droppedLabels(a.request.Spec.ClusterLabels, func(key, value string) dropCause {
 		return a.allowed.causeOf(key, value, labels)
@@ -210,4 +208,13 @@ func (r *GrantReconciler) revoke(ctx context.Context, cluster *registrationv1alp
 	}
 	log.FromContext(ctx).Info("Moved a Cluster to another agent and revoked the former one's credential", "cluster", cluster.Name, "member", mc.Name)
 	return nil
+}
+
+// patchCluster changes the Cluster's metadata, and adds the finalizer that everything recorded there
+// needs.
+func patchCluster(ctx context.Context, c client.Client, cluster *registrationv1alpha1.Cluster, change func()) error {
+	return reconcileutil.Patch(ctx, c, cluster, func() {
+		change()
+		controllerutil.AddFinalizer(cluster, ClusterFinalizer)
+	}, "recording on Cluster %q", cluster.Name)
 }

@@ -225,15 +225,6 @@ func (r *ClusterReconciler) deleteRequests(ctx context.Context, cluster *registr
 	return nil
 }
 
-// patchCluster changes the Cluster's metadata, and adds the finalizer that everything recorded there
-// needs.
-func patchCluster(ctx context.Context, c client.Client, cluster *registrationv1alpha1.Cluster, change func()) error {
-	return reconcileutil.Patch(ctx, c, cluster, func() {
-		change()
-		controllerutil.AddFinalizer(cluster, ClusterFinalizer)
-	}, "recording on Cluster %q", cluster.Name)
-}
-
 func desiredClusterStatus(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.MemberCluster, now time.Time) registrationv1alpha1.ClusterStatus {
 	status := *cluster.Status.DeepCopy()
 	status.Namespace, status.Display.State = "", ""

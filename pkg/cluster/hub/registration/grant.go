@@ -29,6 +29,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 )
 
 // Granting is the third step of a registration: the member of the Cluster, and the credential of its
@@ -184,15 +185,6 @@ func shareMetadata(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alph
 	}
 }
 
-// setOrDelete writes no empty annotation.
-func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
-	if value == "" {
-		delete(meta.Annotations, name)
-		return
-	}
-	metav1.SetMetaDataAnnotation(meta, name, value)
-}
-
 // isOrigin reports whether the MemberCluster was created for that Cluster. Only the MemberCluster's
 // annotation counts: namespace administrators can write anything on their Clusters.
 func isOrigin(mc *clusterv1beta1.MemberCluster, cluster *registrationv1alpha1.Cluster) bool {
@@ -323,4 +315,18 @@ func (r *GrantReconciler) recordExpiry(ctx context.Context, request *registratio
 
 func (r *GrantReconciler) lifetime() time.Duration {
 	return cmp.Or(r.AgentTokenLifetime, DefaultAgentTokenLifetime)
+}
+
+// memberNames are the candidates for the name of a Cluster's member, in order.
+func memberNames(namespace, cluster string) []string {
+	return []string{cluster, shorten(namespace + "-" + cluster)}
+}
+
+// shorten shortens a generated name to the length of a member's name.
+func shorten(name string) string {
+	limit := clusterv1beta1.MaxMemberNameLength
+	if len(name) <= limit {
+		return name
+	}
+	return strings.TrimRight(name[:limit-hashLength-1], "-") + "-" + hash.Of(name)[:hashLength]
 }

@@ -4,11 +4,9 @@
 package registration
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -53,28 +51,6 @@ func TestMemberNames_FitNamespace(t *testing.T) {
 	}
 	if shorten(strings.Repeat("n", 60)+"a") == shorten(strings.Repeat("n", 60)+"b") {
 		t.Error("two long names collide")
-	}
-}
-
-func TestSanitizeLabels(t *testing.T) {
-	many := map[string]string{}
-	for i := range maxLabels + 1 {
-		many[fmt.Sprintf("label-%d", i)] = "x"
-	}
-	tests := map[string]struct{ wanted, want map[string]string }{
-		"none":           {nil, nil},
-		"ordinary ones":  {map[string]string{"env": "prod", "example.org/tier": "1"}, map[string]string{"env": "prod", "example.org/tier": "1"}},
-		"reserved ones":  {map[string]string{"management.cattle.io/a": "1", "fleet.cattle.io/b": "1", "kubernetes-fleet.io/c": "1", "fleetgate.io/d": "1", "keep": "1"}, map[string]string{"keep": "1"}},
-		"the pod's name": {map[string]string{"fleet.cattle.io/created-by-agent-pod": "agent-0"}, map[string]string{"fleet.cattle.io/created-by-agent-pod": "agent-0"}},
-		"invalid ones":   {map[string]string{"a b": "1", "ok": "no spaces please", "long": strings.Repeat("x", 64), "keep": "1"}, map[string]string{"keep": "1"}},
-		"far too many":   {many, nil},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, sanitizeLabels(tc.wanted)); diff != "" {
-				t.Errorf("labels (-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -6,12 +6,13 @@ package registration
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -200,59 +201,16 @@ func (r *TokenReconciler) deleteOwned(ctx context.Context, token *registrationv1
 	return nil
 }
 
-func desiredTokenStatus(token *registrationv1alpha1.ClusterRegistrationToken, defaults Defaults, life life, issued issueState) registrationv1alpha1.ClusterRegistrationTokenStatus {
-	status := *token.Status.DeepCopy()
-	status.Expires = nil
-	if !life.infinite {
-		status.Expires = &metav1.Time{Time: life.expires}
-	}
-	status.SecretName = ""
-	if issued == issuedValues {
-		status.SecretName = token.Name
-	}
-	allowed, refused := allowanceOf(token, defaults)
-	ready := tokenReady(token, issued)
-	switch {
-	case issued != issuedValues:
-	case refused != nil:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonInvalid, refused.Message
-	case allowed.reachedUseLimit():
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, registrationv1alpha1.TokenReasonUseLimitReached, useLimitReached(allowed)
-	}
-	for _, condition := range []metav1.Condition{ready, restricted(allowed, refused)} {
-		condition.ObservedGeneration = token.Generation
-		meta.SetStatusCondition(&status.Conditions, condition)
-	}
-	return status
-}
-
-func tokenReady(token *registrationv1alpha1.ClusterRegistrationToken, issued issueState) metav1.Condition {
-	condition := metav1.Condition{Type: registrationv1alpha1.TokenConditionReady, Status: metav1.ConditionFalse}
-	switch issued {
-	case issuedValues:
-		condition.Status = metav1.ConditionTrue
-		condition.Reason = registrationv1alpha1.TokenReasonIssued
-		condition.Message = fmt.Sprintf("the agent's values are in Secret %q, key %q", token.Name, registrationv1alpha1.RegistrationValuesKey)
-	case waitingForToken:
-		condition.Reason = ReasonWaitingForToken
-		condition.Message = "the hub's controller manager has not filled the token Secret yet: if this lasts, check that it runs"
-	case secretNotOurs:
-		condition.Reason = registrationv1alpha1.TokenReasonSecretConflict
-		condition.Message = fmt.Sprintf("Secret %q exists and does not belong to this token: delete it, or choose another name for the token", token.Name)
-	case namespaceForbidden:
-		condition.Reason = registrationv1alpha1.TokenReasonNamespaceNotAllowed
-		condition.Message = namespaceNotAllowed(token.Namespace)
-	case serverURLMissing:
-		condition.Reason = registrationv1alpha1.TokenReasonServerURLMissing
-		condition.Message = "the gateway does not know the hub's URL for members: set --hub-url"
-	}
-	return condition
-}
-
-// ReasonWaitingForToken is the reason for Ready=False of a ClusterRegistrationToken whose token is not
-// available yet.
-const ReasonWaitingForToken = "WaitingForToken"
-
 func (r *TokenReconciler) writeStatus(ctx context.Context, token *registrationv1alpha1.ClusterRegistrationToken, status registrationv1alpha1.ClusterRegistrationTokenStatus) error {
 	return reconcileutil.PatchStatus(ctx, r.Client, token, func() { token.Status = status }, "writing the status of ClusterRegistrationToken %q", token.Name)
+}
+
+// accountName is the name of a token's account, role and binding. Because of the UID, a re-created
+// token does not inherit the rights of its predecessor.
+func accountName(token string, uid types.UID) string {
+	room := maxObjectName - len(legacyNameSuffix) - len(uid) - 1
+	if len(token) > room {
+		token = strings.TrimRight(token[:room], "-.")
+	}
+	return token + "-" + string(uid)
 }

@@ -13,8 +13,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/sealing"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
@@ -202,4 +204,17 @@ func waiting(format string, args ...any) *refusal.Refusal {
 
 func unproven(format string, args ...any) *refusal.Refusal {
 	return &refusal.Refusal{Reason: registrationv1alpha1.RegistrationReasonUnproven, Message: fmt.Sprintf(format, args...)}
+}
+
+// refuseMemberName is a message why a member cannot have the Cluster's name, or "".
+func refuseMemberName(cluster string) string {
+	if len(cluster) > clusterv1beta1.MaxMemberNameLength {
+		return fmt.Sprintf("the Cluster's name has %d characters, a member's name may have at most %d: "+
+			"make the Cluster again with a shorter name", len(cluster), clusterv1beta1.MaxMemberNameLength)
+	}
+	if len(validation.IsDNS1123Label(cluster)) > 0 {
+		return fmt.Sprintf("the Cluster's name %q is no DNS label (lower-case letters, digits and '-'), as a member's name must be: "+
+			"make the Cluster again with another name", cluster)
+	}
+	return ""
 }

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
@@ -117,4 +119,75 @@ func desiredLabelsAccepted(cluster *registrationv1alpha1.Cluster) *registrationv
 	condition.Status, condition.Reason = corev1.ConditionTrue, reasonLabelsAccepted
 	condition.Message = "No label that the agent set is missing"
 	return condition
+}
+
+// maxLabels limits the number of labels that an agent can set.
+const maxLabels = 64
+
+// sanitizeLabels returns the labels that a registration can set: no reserved or invalid ones, and at
+// most maxLabels. With more it returns none, so that nobody can influence the choice.
+func sanitizeLabels(wanted map[string]string) map[string]string {
+	return keepLabels(wanted, registrationv1alpha1.IsReservedLabel)
+}
+
+// LabelRule decides which labels from their agents members get.
+type LabelRule bool
+
+const (
+	// CountSelfAssigned copies them to the MemberCluster, like all other labels of the Cluster.
+	CountSelfAssigned LabelRule = false
+	// IgnoreSelfAssigned leaves them on the Cluster, so that label selectors of members do not see
+	// them.
+	IgnoreSelfAssigned LabelRule = true
+)
+
+// memberLabels are the labels of a Cluster that its MemberCluster gets. Unlike an agent, the Cluster's
+// administrator can set labels about its infrastructure. The second result has the keys of labels that
+// still have the agent's values.
+func memberLabels(cluster *registrationv1alpha1.Cluster, rule LabelRule) (kept map[string]string, selfAssigned []string) {
+	kept = keepLabels(cluster.Labels, isReserved)
+	for pair := range strings.SplitSeq(cluster.Annotations[AnnotationBroughtLabels], ",") {
+		key, brought, _ := strings.Cut(pair, "=")
+		if value, ok := kept[key]; !ok || value != brought {
+			continue
+		}
+		selfAssigned = append(selfAssigned, key)
+		if rule == IgnoreSelfAssigned {
+			delete(kept, key)
+		}
+	}
+	return kept, selfAssigned
+}
+
+// broughtLabels are the labels of a registration in the format of AnnotationBroughtLabels.
+func broughtLabels(labels map[string]string) string {
+	var pairs []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		pairs = append(pairs, key+"="+labels[key])
+	}
+	return strings.Join(pairs, ",")
+}
+
+func isReserved(key string) bool {
+	return registrationv1alpha1.IsReservedLabel(key) && !strings.HasPrefix(key, clusterv1beta1.InfrastructurePrefix)
+}
+
+func keepLabels(wanted map[string]string, reserved func(key string) bool) map[string]string {
+	kept := maps.Clone(wanted)
+	maps.DeleteFunc(kept, func(key, value string) bool {
+		return reserved(key) || len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0
+	})
+	if len(kept) > maxLabels {
+		return nil
+	}
+	return kept
+}
+
+// setOrDelete writes no empty annotation.
+func setOrDelete(meta *metav1.ObjectMeta, name, value string) {
+	if value == "" {
+		delete(meta.Annotations, name)
+		return
+	}
+	metav1.SetMetaDataAnnotation(meta, name, value)
 }
