@@ -10,7 +10,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -32,17 +31,12 @@ import (
 // Name is the controller's name.
 const Name = "binding.works"
 
-// Snapshots reads the snapshots that bindings name; *snapshot.Contents implements it.
-type Snapshots interface {
-	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
-}
-
 // Reconciler writes the Works of bindings and reports their status.
 type Reconciler struct {
 	Client client.Client
 	// Live reads without the cache, where nothing may be missed.
 	Live      client.Reader
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	// Charts renders charts; nil if snapshots contain none.
 	Charts Charts
 	// Scopes reports whether a kind of the hub is namespaced.

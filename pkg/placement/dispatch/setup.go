@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
 // Options configures the package. See the fields for what is required.
@@ -19,7 +20,7 @@ type Options struct {
 	// Client reads through the manager's cache.
 	Client client.Client
 	// Snapshots reads the snapshots that bindings name.
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	Charts    Charts
 	// Scopes reports whether a kind of the hub is namespaced.
 	Scopes helmchart.Scopes

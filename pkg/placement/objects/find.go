@@ -106,26 +106,26 @@ func LiveBindings(ctx context.Context, reader client.Reader, key types.Namespace
 }
 
 func bindings(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.BindingObject, error) {
-	var found []placementv1beta1.BindingObject
-	if key.Namespace == "" {
-		var list placementv1beta1.ClusterResourceBindingList
-		if err := reader.List(ctx, &list, by); err != nil {
-			return nil, fmt.Errorf("listing bindings of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-	} else {
-		var list placementv1beta1.ResourceBindingList
-		if err := reader.List(ctx, &list, by, client.InNamespace(key.Namespace)); err != nil {
-			return nil, fmt.Errorf("listing bindings of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
+	var into client.ObjectList = &placementv1beta1.ClusterResourceBindingList{}
+	if key.Namespace != "" {
+		into = &placementv1beta1.ResourceBindingList{}
 	}
+	found, err := list[placementv1beta1.BindingObject](ctx, reader, key, "bindings", into, by)
 	slices.SortFunc(found, func(a, b placementv1beta1.BindingObject) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return found, nil
+	return found, err
+}
+
+// list lists the objects of a placement.
+func list[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, what string, into client.ObjectList, by client.ListOption) ([]T, error) {
+	if err := reader.List(ctx, into, by, client.InNamespace(key.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing %s of placement %q: %w", what, klog.KRef(key.Namespace, key.Name), err)
+	}
+	found := slices.Grow([]T(nil), meta.LenList(into))
+	err := meta.EachListItem(into, func(item runtime.Object) error {
+		found = append(found, item.(T))
+		return nil
+	})
+	return found, err
 }
 
 // PolicySnapshots lists the placement's policy snapshots from the cache, the oldest first.
@@ -139,71 +139,45 @@ func LivePolicySnapshots(ctx context.Context, reader client.Reader, key types.Na
 }
 
 func policySnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName, by client.ListOption) ([]placementv1beta1.PolicySnapshotObject, error) {
-	var found []placementv1beta1.PolicySnapshotObject
-	if key.Namespace == "" {
-		var list placementv1beta1.ClusterSchedulingPolicySnapshotList
-		if err := reader.List(ctx, &list, by); err != nil {
-			return nil, fmt.Errorf("listing policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
-	} else {
-		var list placementv1beta1.SchedulingPolicySnapshotList
-		if err := reader.List(ctx, &list, by, client.InNamespace(key.Namespace)); err != nil {
-			return nil, fmt.Errorf("listing policy snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
-		}
+	var into client.ObjectList = &placementv1beta1.ClusterSchedulingPolicySnapshotList{}
+	if key.Namespace != "" {
+		into = &placementv1beta1.SchedulingPolicySnapshotList{}
 	}
-	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int {
-		return cmp.Compare(PolicyIndex(a), PolicyIndex(b))
-	})
-	return found, nil
+	found, err := list[placementv1beta1.PolicySnapshotObject](ctx, reader, key, "policy snapshots", into, by)
+	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int { return cmp.Compare(PolicyIndex(a), PolicyIndex(b)) })
+	return found, err
 }
 
 // ResourceSnapshots lists the metadata of the placement's resource snapshots from the cache, the oldest
 // group first.
 func ResourceSnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]*metav1.PartialObjectMetadata, error) {
-	list := resourceSnapshotMetadataList(key.Namespace)
-	if err := reader.List(ctx, list, client.MatchingFields{placementIndex: key.Name}, client.InNamespace(key.Namespace)); err != nil {
-		return nil, fmt.Errorf("listing resource snapshots of placement %q: %w", klog.KRef(key.Namespace, key.Name), err)
-	}
-	found := make([]*metav1.PartialObjectMetadata, 0, len(list.Items))
-	for i := range list.Items {
-		found = append(found, &list.Items[i])
-	}
+	found, err := list[*metav1.PartialObjectMetadata](ctx, reader, key, "resource snapshots", resourceSnapshotMetadataList(key.Namespace),
+		client.MatchingFields{placementIndex: key.Name})
 	slices.SortFunc(found, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(ResourceIndex(a), ResourceIndex(b)) })
-	return found, nil
+	return found, err
 }
 
-// LatestPolicySnapshot is the one with the highest index of those with the latest label, or nil. While
-// a new snapshot replaces another, both have the label.
-func LatestPolicySnapshot(snapshots []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
+// LatestPolicySnapshot is the placement's one with the highest index of those with the latest label, or
+// nil. While a new snapshot replaces another, both have the label.
+func LatestPolicySnapshot(placement metav1.Object, snapshots []placementv1beta1.PolicySnapshotObject) placementv1beta1.PolicySnapshotObject {
 	for _, s := range slices.Backward(snapshots) {
-		if IsLatest(s) {
+		if IsLatest(s) && metav1.IsControlledBy(s, placement) {
 			return s
 		}
 	}
 	return nil
 }
 
-// LatestResourceSnapshot is the master of the group with the highest index of those with the latest
-// label, or nil.
-func LatestResourceSnapshot(snapshots []*metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+// LatestResourceSnapshot is the master of the placement's group with the highest index of those with the
+// latest label, or nil. Snapshots of an earlier placement of the same name are ignored: the cache may
+// still have them, and they remain if that placement was re-created after its finalizers were removed.
+func LatestResourceSnapshot(placement metav1.Object, snapshots []*metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 	for _, s := range slices.Backward(snapshots) {
-		if IsLatest(s) && IsMaster(s) {
+		if IsLatest(s) && IsMaster(s) && metav1.IsControlledBy(s, placement) {
 			return s
 		}
 	}
 	return nil
-}
-
-// OwnedBy removes snapshots of an earlier placement of the same name. The cache may still have them,
-// and they remain if that placement was re-created after its finalizers were removed.
-func OwnedBy[T metav1.Object](placement metav1.Object, existing []T) []T {
-	return slices.DeleteFunc(slices.Clone(existing), func(s T) bool { return !metav1.IsControlledBy(s, placement) })
 }
 
 // IsLatest reports whether a snapshot has the latest label.

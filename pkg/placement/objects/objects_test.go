@@ -17,12 +17,18 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
+var ours = &metav1.ObjectMeta{UID: "ours"}
+
+func owned(by types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{UID: by, Controller: new(true)}}
+}
+
 func policySnapshot(name string, labels map[string]string) placementv1beta1.PolicySnapshotObject {
-	return &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	return &placementv1beta1.ClusterSchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: owned("ours")}}
 }
 
 func resourceSnapshot(name string, labels, annotations map[string]string) *metav1.PartialObjectMetadata {
-	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations}}
+	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, Annotations: annotations, OwnerReferences: owned("ours")}}
 }
 
 func TestLatestPolicySnapshot(t *testing.T) {
@@ -36,9 +42,15 @@ func TestLatestPolicySnapshot(t *testing.T) {
 		"two labels during a replacement": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", latest)}, "b"},
 		"next snapshot without the label": {[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), policySnapshot("b", not)}, "a"},
 	}
+	former := policySnapshot("b", latest)
+	former.SetOwnerReferences(owned("former"))
+	cases["of a former placement of the same name"] = struct {
+		snapshots []placementv1beta1.PolicySnapshotObject
+		want      string
+	}{[]placementv1beta1.PolicySnapshotObject{policySnapshot("a", latest), former}, "a"}
 	for name, tc := range cases {
 		got := ""
-		if s := LatestPolicySnapshot(tc.snapshots); s != nil {
+		if s := LatestPolicySnapshot(ours, tc.snapshots); s != nil {
 			got = s.GetName()
 		}
 		if got != tc.want {
@@ -52,10 +64,10 @@ func TestLatestResourceSnapshot_IsMasterOfItsGroup(t *testing.T) {
 	snapshots := []*metav1.PartialObjectMetadata{
 		resourceSnapshot("old", nil, master), resourceSnapshot("master", latest, master), resourceSnapshot("second", latest, nil),
 	}
-	if got := LatestResourceSnapshot(snapshots); got == nil || got.Name != "master" {
+	if got := LatestResourceSnapshot(ours, snapshots); got == nil || got.Name != "master" {
 		t.Errorf("LatestResourceSnapshot() = %v", got)
 	}
-	if got := LatestResourceSnapshot(snapshots[2:]); got != nil {
+	if got := LatestResourceSnapshot(ours, snapshots[2:]); got != nil {
 		t.Errorf("LatestResourceSnapshot() = %v, want none for a group without a master", got)
 	}
 }

@@ -41,11 +41,6 @@ const Name = "placement.rollout"
 // writers is the number of bindings of one placement that are written at a time.
 const writers = 16
 
-// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
-type Snapshots interface {
-	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
-}
-
 // Reconciler rolls out placements.
 type Reconciler struct {
 	// Client reads through the cache, which must know the client's previous writes: otherwise a binding
@@ -53,7 +48,7 @@ type Reconciler struct {
 	Client client.Client
 	Clock  clock.PassiveClock
 	// Snapshots reads selected resources, to find their overrides.
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
@@ -145,7 +140,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placeme
 	if err != nil {
 		return nil, err
 	}
-	latest := objects.LatestResourceSnapshot(objects.OwnedBy(placement, snapshots))
+	latest := objects.LatestResourceSnapshot(placement, snapshots)
 	if latest == nil {
 		return nil, nil
 	}

@@ -111,7 +111,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	if err != nil {
 		return err
 	}
-	policySnapshot := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
+	policySnapshot := objects.LatestPolicySnapshot(placement, snapshots)
 	if policySnapshot == nil {
 		return nil // The missing object triggers the placement again.
 	}

@@ -23,7 +23,7 @@ func (r *Reconciler) TakeOver(ctx context.Context, placement placementv1beta1.Pl
 	if err != nil {
 		return "", err
 	}
-	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
+	latest := objects.LatestPolicySnapshot(placement, snapshots)
 	if latest == nil {
 		return "its policy is not scheduled yet", nil
 	}

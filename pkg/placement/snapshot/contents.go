@@ -57,6 +57,11 @@ type Part struct {
 	Piece int
 }
 
+// Reader reads the contents of resource snapshots, as [Contents] does.
+type Reader interface {
+	Group(ctx context.Context, master types.NamespacedName) (*Group, error)
+}
+
 // Contents reads groups of resource snapshots. Because snapshots never change, it caches the groups
 // that were read last. Callers must not change the results.
 type Contents struct {

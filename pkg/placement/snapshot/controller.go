@@ -69,9 +69,7 @@ type Reconciler struct {
 	Intervals Intervals
 	Clock     clock.PassiveClock
 	// Snapshots reads the previous selection.
-	Snapshots interface {
-		Group(ctx context.Context, master types.NamespacedName) (*Group, error)
-	}
+	Snapshots Reader
 	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }
@@ -265,7 +263,7 @@ func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedNa
 	if err != nil {
 		return err
 	}
-	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, existing))
+	latest := objects.LatestPolicySnapshot(placement, existing)
 	if latest == nil || !standsFor(latest.GetSpec(), policy, hash) {
 		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, objects.PolicyIndex))
 		err = r.createPolicy(ctx, placement, latest)

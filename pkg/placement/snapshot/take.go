@@ -51,7 +51,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if err != nil {
 		return nil, 0, err
 	}
-	latest := objects.LatestResourceSnapshot(objects.OwnedBy(placement, existing))
+	latest := objects.LatestResourceSnapshot(placement, existing)
 	if latest == nil && len(selected.Withheld)+len(selected.Unreadable) == 0 && selection.LacksNamespace(placement.GetSpec().ResourceSelectors, selected.Objects) {
 		return nil, 0, refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, "%s", noNamespaceSelected)
 	}

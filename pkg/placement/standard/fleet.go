@@ -46,7 +46,7 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 	if err != nil {
 		return nil, false, err
 	}
-	latest := objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
+	latest := objects.LatestPolicySnapshot(placement, snapshots)
 	if latest == nil {
 		return nil, false, nil
 	}

@@ -34,16 +34,11 @@ import (
 // Name is the controller's name.
 const Name = "placement.status"
 
-// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
-type Snapshots interface {
-	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
-}
-
 // Reconciler writes the statuses of placements.
 type Reconciler struct {
 	// Client reads through the cache.
 	Client    client.Client
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 	// Settle is how long changes of bindings are gathered before a status is computed, because a
@@ -148,7 +143,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	if err != nil {
 		return nil, err
 	}
-	policy := objects.LatestPolicySnapshot(objects.OwnedBy(placement, policies))
+	policy := objects.LatestPolicySnapshot(placement, policies)
 	if policy == nil || snapshot.ObservedGeneration(policy) != placement.GetGeneration() {
 		return nil, nil
 	}
@@ -192,7 +187,7 @@ func (r *Reconciler) observeResources(ctx context.Context, key types.NamespacedN
 		if name = commonSnapshot(o.Policy, o.Bindings); o.IndexOf(name) == "" {
 			return true, nil
 		}
-	} else if latest := objects.LatestResourceSnapshot(objects.OwnedBy(o.Placement, snapshots)); latest != nil {
+	} else if latest := objects.LatestResourceSnapshot(o.Placement, snapshots); latest != nil {
 		name, o.Changed = latest.Name, o.Policy.GetCreationTimestamp().Time
 		if made := latest.CreationTimestamp.Time; made.After(o.Changed) {
 			o.Changed = made

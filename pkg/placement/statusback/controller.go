@@ -35,17 +35,12 @@ import (
 // Name is the controller's name.
 const Name = "placement.reportback"
 
-// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
-type Snapshots interface {
-	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
-}
-
 // Reconciler copies statuses to resources on the hub.
 type Reconciler struct {
 	Client client.Client
 	// Live reads and writes the resources themselves, which no cache stores.
 	Live      client.Client
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	// Workers is the number of placements that are reconciled at a time.
 	Workers int
 }

@@ -43,11 +43,6 @@ const (
 	writers = 16
 )
 
-// Snapshots reads the contents of resource snapshots; *snapshot.Contents implements it.
-type Snapshots interface {
-	Group(ctx context.Context, master types.NamespacedName) (*snapshot.Group, error)
-}
-
 // Taker creates a resource snapshot of a placement's current selection; *snapshot.Reconciler implements
 // it.
 type Taker interface {
@@ -61,7 +56,7 @@ type Reconciler struct {
 	// Live reads without the cache before a run is initialized and before it fails, and deletes the
 	// objects of a run.
 	Live      client.Client
-	Snapshots Snapshots
+	Snapshots snapshot.Reader
 	Taker     Taker
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock

@@ -47,7 +47,7 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 	if err != nil {
 		return nil, err
 	}
-	o.Policy = objects.LatestPolicySnapshot(objects.OwnedBy(placement, snapshots))
+	o.Policy = objects.LatestPolicySnapshot(placement, snapshots)
 	if o.Bindings, err = bindings(ctx, reader, key); err != nil {
 		return nil, err
 	}
