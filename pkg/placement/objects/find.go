@@ -144,7 +144,9 @@ func policySnapshots(ctx context.Context, reader client.Reader, key types.Namesp
 		into = &placementv1beta1.SchedulingPolicySnapshotList{}
 	}
 	found, err := list[placementv1beta1.PolicySnapshotObject](ctx, reader, key, "policy snapshots", into, by)
-	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int { return cmp.Compare(PolicyIndex(a), PolicyIndex(b)) })
+	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int {
+		return cmp.Compare(PolicyIndex(a), PolicyIndex(b))
+	})
 	return found, err
 }
 
