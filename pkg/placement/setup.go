@@ -139,7 +139,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	rollouts := &rollout.Reconciler{Client: cached, Clock: o.Clock, Snapshots: contents, Workers: o.Workers}
 	scheduling := &scheduler.Reconciler{Client: cached, Live: live, Profile: scheduler.Telling(scheduler.Profile()), Rollout: rollouts, Tenancy: o.Tenancy,
-		Marks: o.Marks, Clock: o.Clock, Workers: o.Workers}
+		Recorder: recorder, Marks: o.Marks, Clock: o.Clock, Workers: o.Workers}
 	controllers := []controller{
 		snapshots,
 		scheduling,

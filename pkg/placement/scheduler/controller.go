@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -55,6 +58,8 @@ type Reconciler struct {
 	Rollout Rollout
 	// Tenancy limits ResourcePlacements; nil means no limit.
 	Tenancy Tenancy
+	// Recorder is for events of placements.
+	Recorder events.EventRecorder
 	// Marks are the labels and taints of members' ManagedClusters; nil means none.
 	Marks Marks
 	Clock clock.PassiveClock
@@ -86,79 +91,85 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 // Reconcile schedules one placement, or deletes its bindings if it is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	placement, err := objects.Placement(ctx, r.Client, req.NamespacedName)
-	switch {
-	case err != nil:
+	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
-	case placement.GetDeletionTimestamp() != nil:
-		err = r.finalize(ctx, req.NamespacedName, placement)
-	default:
-		err = r.scheduleUnlessGoing(ctx, req.NamespacedName, placement)
 	}
-	return objects.Again(ctrl.Result{}, err)
+	if placement.GetDeletionTimestamp() != nil {
+		return objects.Again(ctrl.Result{}, r.finalize(ctx, req.NamespacedName, placement))
+	}
+	recheck, err := r.scheduleUnlessGoing(ctx, req.NamespacedName, placement)
+	return objects.Again(ctrl.Result{RequeueAfter: recheck}, err)
 }
 
 // scheduleUnlessGoing skips a placement whose namespace is being deleted, because its own deletion
 // follows.
-func (r *Reconciler) scheduleUnlessGoing(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+func (r *Reconciler) scheduleUnlessGoing(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (recheck time.Duration, err error) {
 	if going, err := objects.NamespaceGoing(ctx, r.Client, key.Namespace); going || err != nil {
-		return err
+		return 0, err
 	}
 	return r.schedule(ctx, key, placement)
 }
 
-func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) error {
+// schedule returns the delay after which a suspended removal is checked again, or 0 if there is none.
+func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject) (recheck time.Duration, err error) {
 	snapshots, err := objects.PolicySnapshots(ctx, r.Client, key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	policySnapshot := objects.LatestPolicySnapshot(placement, snapshots)
 	if policySnapshot == nil {
-		return nil // The missing object triggers the placement again.
+		return 0, nil // The missing object triggers the placement again.
 	}
 	if err := r.ensureFinalizer(ctx, placement); err != nil {
-		return err
+		return 0, err
 	}
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if err := r.release(ctx, bindings); err != nil {
-		return err
+		return 0, err
 	}
 	generation := snapshot.ObservedGeneration(policySnapshot)
-	decision, why, err := r.decide(ctx, placement, policySnapshot, bindings)
+	decision, why, suspended, err := r.decide(ctx, placement, policySnapshot, bindings)
 	if refused := refusal.Of(err); refused != nil {
-		return r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, refused) })
+		return 0, r.writeStatus(ctx, policySnapshot, func() { setUnserved(policySnapshot, generation, refused) })
 	}
 	if err != nil {
-		return err
+		return 0, err
+	}
+	if suspended != nil {
+		recheck = suspensionRecheck
 	}
 	if err := r.carryOut(ctx, placement, policySnapshot.GetName(), bindings, &decision); err != nil {
-		return err
+		return 0, err
 	}
-	return r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision, why) })
+	if err := r.writeStatus(ctx, policySnapshot, func() { setStatus(policySnapshot, generation, &decision, why) }); err != nil {
+		return 0, err
+	}
+	return recheck, r.reportSuspension(ctx, placement, suspended)
 }
 
 // decide makes the decision. why is an addition to its message: the diagnosis of an unfulfilled PickN
-// policy, and the limits of the namespace.
-func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, err error) {
+// policy, and the limits of the namespace. suspended is the condition about a removal that they suspend.
+func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, suspended *metav1.Condition, err error) {
 	policy, err := policyOf(policySnapshot)
 	if err != nil {
-		return framework.Decision{}, "", err
+		return framework.Decision{}, "", nil, err
 	}
 	AddTerms(policy, placement)
 	clusters, err := r.members.clusters(ctx, r.Client, r.Marks)
 	if err != nil {
-		return framework.Decision{}, "", err
+		return framework.Decision{}, "", nil, err
 	}
 	fleet := &framework.Fleet{Now: r.Clock.Now(), Clusters: clusters}
 	limit, err := r.confine(ctx, policy, fleet)
 	if err != nil {
-		return framework.Decision{}, "", err
+		return framework.Decision{}, "", nil, err
 	}
 	decision, err = r.Profile.Decide(policy, fleet, holdingsOf(placement, bindings, policySnapshot.GetName()))
 	if err != nil {
-		return framework.Decision{}, "", fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
+		return framework.Decision{}, "", nil, fmt.Errorf("scheduling by policy snapshot %q: %w", policySnapshot.GetName(), err)
 	}
 	if !decision.Fulfilled && policy.Kind == framework.PickN {
 		why = ": " + r.Profile.Diagnose(policy, fleet, &decision).String()
@@ -166,13 +177,16 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 	if limit != "" {
 		explainOutside(&decision, policy.Namespace)
 		why += "; " + limit
-		if kept := suspendRemoval(placement, policySnapshot.GetName(), fleet, bindings, &decision); kept != "" {
-			why += "; " + kept
+		if suspended, err = r.suspendRemoval(ctx, placement, policySnapshot, fleet, bindings, &decision); err != nil {
+			return framework.Decision{}, "", nil, err
+		}
+		if suspended != nil {
+			why += "; " + suspended.Message
 		}
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "selected", len(decision.Selected), "members", len(clusters),
 		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop), "why", why)
-	return decision, why, nil
+	return decision, why, suspended, nil
 }
 
 // carryOut writes the bindings of the decision.

@@ -6,8 +6,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -20,7 +18,6 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
-	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
@@ -67,43 +64,6 @@ func explainOutside(decision *framework.Decision, namespace string) {
 			choice.Reason = fmt.Sprintf("placement on member %[2]q is forbidden for namespace %[1]q: %[3]s", namespace, choice.Cluster, bindRemedy(namespace))
 		}
 	}
-}
-
-// namedKept limits the members in a message.
-const namedKept = 5
-
-// suspendRemoval keeps members in a decision that would lose the placement only since they are no
-// longer bound to its namespace, if they are many: a binding or a label that was deleted by mistake
-// must not remove a workload everywhere. It returns a message about them; empty if there are none.
-func suspendRemoval(placement placementv1beta1.PlacementObject, policySnapshot string, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) string {
-	exists := sets.New[string]()
-	for i := range fleet.Clusters {
-		if !fleet.Clusters[i].Leaving {
-			exists.Insert(fleet.Clusters[i].Name)
-		}
-	}
-	var kept []string
-	all := 0
-	for _, b := range bindings {
-		if spec := b.GetSpec(); b.GetDeletionTimestamp() == nil && spec.State != placementv1beta1.BindingUnscheduled {
-			all++
-			if spec.SchedulingPolicySnapshotName == policySnapshot && exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
-				kept = append(kept, spec.TargetCluster)
-			}
-		}
-	}
-	token, suspends := placementv1beta1.SuspendsRemoval(placement, kept, all, 0)
-	if !suspends {
-		return ""
-	}
-	slices.Sort(kept)
-	decision.Drop = slices.DeleteFunc(decision.Drop, func(member string) bool { return slices.Contains(kept, member) })
-	for _, member := range kept {
-		decision.Selected = append(decision.Selected, framework.Choice{Cluster: member})
-	}
-	slices.SortFunc(decision.Selected, func(a, b framework.Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
-	return fmt.Sprintf("%d of %d members are no longer bound to the namespace and keep the placement: %s. Confirm the removal with: kubectl annotate resourceplacement %s --namespace=%s --overwrite %s=%s",
-		len(kept), all, refusal.Names(kept, namedKept), placement.GetName(), placement.GetNamespace(), placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // watchTenancy queues placements when the members that their namespaces can choose from change.

@@ -7,56 +7,171 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/test/support/build"
 )
 
+// tenant is a placement on ten members, by a policy snapshot on a hub.
+type tenant struct {
+	*Reconciler
+	placement *placementv1beta1.ResourcePlacement
+	policy    *placementv1beta1.SchedulingPolicySnapshot
+	clock     *clocktesting.FakeClock
+	fleet     *framework.Fleet
+	bindings  []*placementv1beta1.ResourceBinding
+}
+
+func newTenant(t *testing.T) *tenant {
+	n := &tenant{
+		placement: &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}},
+		policy:    &placementv1beta1.SchedulingPolicySnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web-1"}},
+		clock:     clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0)), fleet: &framework.Fleet{},
+	}
+	hub := fake.NewClientBuilder().WithScheme(build.Scheme(placementv1beta1.AddToScheme)).WithStatusSubresource(n.placement).WithObjects(n.placement, n.policy).Build()
+	n.Reconciler = &Reconciler{Client: hub, Clock: n.clock, Recorder: events.NewFakeRecorder(10)}
+	for i := range 10 {
+		member := fmt.Sprintf("m%d", i)
+		n.fleet.Clusters = append(n.fleet.Clusters, framework.Cluster{Name: member})
+		b := &placementv1beta1.ResourceBinding{}
+		b.Spec.TargetCluster, b.Spec.State, b.Spec.SchedulingPolicySnapshotName = member, placementv1beta1.BindingBound, n.policy.Name
+		n.bindings = append(n.bindings, b)
+	}
+	for _, object := range []client.Object{n.placement, n.policy} {
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n
+}
+
+// unbind decides that only the first members are bound, and returns the kept ones and the condition.
+func (n *tenant) unbind(t *testing.T, bound int) (kept int, c *metav1.Condition) {
+	t.Helper()
+	var bindings []placementv1beta1.BindingObject
+	decision := &framework.Decision{}
+	for i, b := range n.bindings {
+		bindings = append(bindings, b)
+		switch {
+		case i < bound:
+			decision.Selected = append(decision.Selected, framework.Choice{Cluster: b.Spec.TargetCluster})
+		case b.Spec.State != placementv1beta1.BindingUnscheduled:
+			decision.Drop = append(decision.Drop, b.Spec.TargetCluster)
+		}
+	}
+	c, err := n.suspendRemoval(t.Context(), n.placement, n.policy, n.fleet, bindings, decision)
+	if err == nil {
+		err = n.reportSuspension(t.Context(), n.placement, c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range n.bindings {
+		b.Spec.State = placementv1beta1.BindingBound
+		if i >= len(decision.Selected) {
+			b.Spec.State = placementv1beta1.BindingUnscheduled
+		}
+	}
+	reported := meta.FindStatusCondition(n.placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)
+	if (reported != nil) != (c != nil) {
+		t.Errorf("reported condition %v, want %v", reported, c)
+	}
+	return len(decision.Selected) - bound, c
+}
+
 func TestSuspendRemoval_KeepsManyMembersThatAreNoLongerBound(t *testing.T) {
-	const snapshot = "p-1"
 	for name, tc := range map[string]struct {
 		// bound is how many of ten members still are; leaving, how many of the others leave the fleet.
 		bound, leaving int
 		policy         string
-		confirmed      bool
+		confirmed      []string
 		keeps          int
 	}{
-		"keeps them": {bound: 4, policy: snapshot, keeps: 6},
-		"drops few":  {bound: 6, policy: snapshot},
-		"drops them after a change of the policy":          {bound: 0, policy: "p-0"},
-		"drops members that leave":                         {bound: 4, leaving: 2, policy: snapshot},
-		"counts no members that leave":                     {bound: 3, leaving: 2, policy: snapshot, keeps: 5},
-		"drops them once somebody has confirmed a removal": {bound: 4, policy: snapshot, confirmed: true},
+		"keeps them": {bound: 4, keeps: 6},
+		"keeps all once the setting limits a namespace without bindings": {keeps: 10},
+		"drops few": {bound: 6},
+		"drops them after a change of the policy":          {policy: "web-0"},
+		"drops members that leave":                         {bound: 4, leaving: 2},
+		"counts no members that leave":                     {bound: 3, leaving: 2, keeps: 5},
+		"drops them once somebody has confirmed a removal": {bound: 5, confirmed: []string{"m5", "m6", "m7", "m8", "m9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web"}}
-			fleet, decision := &framework.Fleet{}, &framework.Decision{}
-			var bindings []placementv1beta1.BindingObject
-			for i := range 10 {
-				member := fmt.Sprintf("m%d", i)
-				leaves := i >= tc.bound && i < tc.bound+tc.leaving
-				fleet.Clusters = append(fleet.Clusters, framework.Cluster{Name: member, Leaving: leaves})
-				b := &placementv1beta1.ResourceBinding{}
-				b.Spec.TargetCluster, b.Spec.State, b.Spec.SchedulingPolicySnapshotName = member, placementv1beta1.BindingBound, tc.policy
-				bindings = append(bindings, b)
-				if i < tc.bound {
-					decision.Selected = append(decision.Selected, framework.Choice{Cluster: member})
-				} else {
-					decision.Drop = append(decision.Drop, member)
+			n := newTenant(t)
+			for i, b := range n.bindings {
+				if tc.policy != "" {
+					b.Spec.SchedulingPolicySnapshotName = tc.policy
 				}
+				n.fleet.Clusters[i].Leaving = i >= tc.bound && i < tc.bound+tc.leaving
 			}
-			if tc.confirmed {
-				placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken(decision.Drop)}
+			if tc.confirmed != nil {
+				n.placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken(tc.confirmed)}
 			}
-			message := suspendRemoval(placement, snapshot, fleet, bindings, decision)
-			if len(decision.Selected) != tc.bound+tc.keeps || len(decision.Drop) != 10-tc.bound-tc.keeps {
-				t.Errorf("selected %v, dropped %v, want %d kept", decision.Selected, decision.Drop, tc.keeps)
+			kept, c := n.unbind(t, tc.bound)
+			if kept != tc.keeps || (c != nil) != (tc.keeps > 0) {
+				t.Fatalf("kept %d members with condition %v, want %d", kept, c, tc.keeps)
 			}
-			if got := strings.Contains(message, fmt.Sprintf("%d of 10 members", tc.keeps)); got != (tc.keeps > 0) {
-				t.Errorf("message %q", message)
+			if c != nil && (!strings.Contains(c.Message, fmt.Sprintf("%d of 10 members", tc.keeps)) || len(n.Recorder.(*events.FakeRecorder).Events) != 1) {
+				t.Errorf("message %q, want the number of members, and one event", c.Message)
 			}
 		})
+	}
+}
+
+// A script that removes one label after the other makes many small removals.
+func TestSuspendRemoval_CountsRecentOnes(t *testing.T) {
+	n := newTenant(t)
+	for bound := 9; bound >= 6; bound-- {
+		if kept, c := n.unbind(t, bound); kept != 0 || c != nil {
+			t.Fatalf("kept %d members with condition %v, want removal %d carried out", kept, c, 10-bound)
+		}
+		n.clock.Step(time.Minute)
+	}
+	kept, c := n.unbind(t, 5)
+	if kept != 1 || c == nil || !strings.Contains(c.Message, "1 of 6 members are no longer bound to the namespace after 4 others within 10m") {
+		t.Fatalf("kept %d members with condition %v, want the fifth removal suspended", kept, c)
+	}
+	n.clock.Step(placementv1beta1.RemovalWindow)
+	if kept, _ := n.unbind(t, 5); kept != 1 {
+		t.Fatal("the suspended removal was carried out after a while")
+	}
+
+	n.placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"m5"})}
+	if kept, c := n.unbind(t, 5); kept != 0 || c != nil {
+		t.Errorf("kept %d members with condition %v after the confirmation", kept, c)
+	}
+	if kept, _ := n.unbind(t, 4); kept != 0 {
+		t.Error("members that a user confirmed count together with the next one")
+	}
+}
+
+func TestSuspendRemoval_ForgetsMembersThatAreBoundAgain(t *testing.T) {
+	n := newTenant(t)
+	for range 5 {
+		if kept, _ := n.unbind(t, 8); kept != 0 {
+			t.Fatal("the same two members count more than once")
+		}
+		n.unbind(t, 10)
+	}
+}
+
+func TestReportSuspension_LeavesThatOfTheSelection(t *testing.T) {
+	n := newTenant(t)
+	n.placement.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonConfirmationRequired}}
+	for _, c := range []*metav1.Condition{nil, {Type: placementv1beta1.ConditionRemovalSuspended, Reason: placementv1beta1.ReasonTenancyConfirmationRequired}} {
+		if err := n.reportSuspension(t.Context(), n.placement, c); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.placement.Status.Conditions[0].Reason; got != placementv1beta1.ReasonConfirmationRequired {
+			t.Errorf("reason %q after reporting %v", got, c)
+		}
 	}
 }

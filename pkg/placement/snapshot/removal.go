@@ -90,12 +90,12 @@ func removalName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
 
-// setSuspended sets the condition, or removes it if c is nil. Package dispatch reports removals by
-// overrides in the same condition, and removes that itself.
+// setSuspended sets the condition, or removes it if c is nil. Packages dispatch and scheduler report
+// other removals in the same condition, and remove that themselves.
 func setSuspended(placement placementv1beta1.PlacementObject, c *metav1.Condition) (changed bool) {
 	conditions := &placement.GetStatus().Conditions
 	before := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionRemovalSuspended)
-	if c == nil && before != nil && before.Reason == placementv1beta1.ReasonOverrideConfirmationRequired {
+	if c == nil && before != nil && before.Reason != placementv1beta1.ReasonConfirmationRequired {
 		return false
 	}
 	return setOrRemove(conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c)

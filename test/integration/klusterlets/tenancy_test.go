@@ -5,6 +5,8 @@ package klusterlets_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -129,5 +131,61 @@ var _ = Describe("A tenant whose namespace is limited to sets", func() {
 		By("moving the member into another set")
 		join("tenancy-a", "others")
 		Eventually(placedOn(ctx, c, tenant)).Should(BeEmpty())
+	})
+
+	It("keeps a placement on members that leave the sets one after the other, until somebody confirms", func(ctx SpecContext) {
+		startLimited(ctx)
+		c := expect.Client(build.Unlimited(hub.Config()), build.Scheme(placementv1beta1.AddToScheme))
+		tenant := expect.FreshNamespace(ctx, hubClient)
+		expect.CreatedForSpec(ctx, hubClient, &clusterv1beta2.ManagedClusterSet{ObjectMeta: build.Named("leavers")})
+		label := func(cluster, value string) {
+			GinkgoHelper()
+			Eventually(func() error {
+				object := &clusterv1.ManagedCluster{ObjectMeta: build.Named(cluster)}
+				return hubClient.Patch(ctx, object, expect.MergePatch(`{"metadata":{"labels":{"cluster.open-cluster-management.io/clusterset":`+value+`}}}`))
+			}).Should(Succeed())
+		}
+		var members []string
+		for i := range 6 {
+			member := fmt.Sprintf("leaver-%d", i)
+			newMember(ctx, member, true)
+			label(member, `"leavers"`)
+			members = append(members, member)
+		}
+		binding := &clusterv1beta2.ManagedClusterSetBinding{ObjectMeta: build.In(tenant, "leavers")}
+		binding.Spec.ClusterSet = "leavers"
+		Expect(hubClient.Create(ctx, binding)).To(Succeed())
+		expect.Created(ctx, hubClient, build.ConfigMap(tenant, "settings", "x", "1"))
+		placing := &placementv1beta1.ResourcePlacement{ObjectMeta: build.In(tenant, "p")}
+		placing.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "ConfigMap", Name: "settings"}}
+		Expect(c.Create(ctx, placing)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { expect.Removed(ctx, c, placing) })
+		Eventually(placedOn(ctx, c, tenant)).Should(ConsistOf(members))
+		suspension := func(g Gomega) string {
+			g.Expect(c.Get(ctx, client.ObjectKeyFromObject(placing), placing)).To(Succeed())
+			if condition := apimeta.FindStatusCondition(placing.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); condition != nil {
+				return condition.Message
+			}
+			return ""
+		}
+
+		By("removing the label of four members, each a small removal")
+		for i := range 4 {
+			label(members[i], "null")
+			Eventually(placedOn(ctx, c, tenant)).Should(ConsistOf(members[i+1:]))
+		}
+		Expect(suspension(Default)).To(BeEmpty())
+
+		By("removing the label of a fifth one")
+		label(members[4], "null")
+		Eventually(suspension).Should(ContainSubstring("1 of 2 members are no longer bound to the namespace after 4 others"))
+		Expect(placedOn(ctx, c, tenant)(Default)).To(ConsistOf(members[4:]))
+
+		By("confirming the removal")
+		_, token, found := strings.Cut(suspension(Default), placementv1beta1.ConfirmRemovalAnnotation+"=")
+		Expect(found).To(BeTrue())
+		Expect(c.Patch(ctx, placing, expect.MergePatch(fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.ConfirmRemovalAnnotation, token)))).To(Succeed())
+		Eventually(placedOn(ctx, c, tenant)).Should(HaveExactElements(members[5]))
+		Eventually(suspension).Should(BeEmpty())
 	})
 })

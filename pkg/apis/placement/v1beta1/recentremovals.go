@@ -15,8 +15,8 @@ import (
 )
 
 // RecentRemovalsAnnotation records small removals that nobody confirmed: on the master of the latest
-// group of resource snapshots those of objects, on an override snapshot and on a ManifestWorkReplicaSet
-// those of members. Its value is the text of RecentRemovals.
+// group of resource snapshots those of objects, on a policy snapshot, an override snapshot and a
+// ManifestWorkReplicaSet those of members. Its value is the text of RecentRemovals.
 const RecentRemovalsAnnotation = "fleetgate.io/recent-removals"
 
 // RemovalWindow is how long a removal counts together with the next ones. A script that changes one

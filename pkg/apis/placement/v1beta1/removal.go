@@ -24,13 +24,16 @@ const (
 	DeletesOnAnnotation = "fleetgate.io/deletes-on"
 
 	// ConditionRemovalSuspended is True on a placement if many objects would be removed from
-	// members although they exist on the hub, and neither the selectors nor an override changed.
+	// members although they exist on the hub, and neither the placement nor an override changed.
 	ConditionRemovalSuspended = "RemovalSuspended"
 	// ReasonConfirmationRequired is a reason of ConditionRemovalSuspended.
 	ReasonConfirmationRequired = "ConfirmationRequired"
 	// ReasonOverrideConfirmationRequired is a reason of ConditionRemovalSuspended: the labels of
 	// members changed, so that an existing override deletes objects there.
 	ReasonOverrideConfirmationRequired = "OverrideConfirmationRequired"
+	// ReasonTenancyConfirmationRequired is a reason of ConditionRemovalSuspended: many members are no
+	// longer in a ManagedClusterSet that is bound to the namespace of the placement.
+	ReasonTenancyConfirmationRequired = "TenancyConfirmationRequired"
 
 	// ConditionDataRetained is True on a placement while members that it no longer selects retain
 	// objects of it, which may hold data.

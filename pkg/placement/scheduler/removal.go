@@ -1,0 +1,154 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/placement/framework"
+)
+
+// namedUnbound limits the members in a message.
+const namedUnbound = 5
+
+// suspensionRecheck is the delay after which a suspended removal is reported again: another one may
+// have been in the condition.
+const suspensionRecheck = 30 * time.Second
+
+// suspendRemoval keeps members in a decision that would lose the placement only since they are no
+// longer bound to its namespace, if they are many: a label, a binding or placement.tenancy that changed
+// by mistake must not remove a workload everywhere. It returns the condition about them; nil if there
+// are none. Small removals in a row count together: they are recorded before they are carried out.
+func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (*metav1.Condition, error) {
+	unbound, all := unboundOf(policy.GetName(), fleet, bindings, decision)
+	recent := r.recentRemovals(placement, policy, decision, unbound)
+	token, suspends := placementv1beta1.SuspendsRemoval(placement, unbound, all, len(recent))
+	switch {
+	case suspends:
+		keep(decision, unbound)
+		return suspended(placement, unbound, all, len(recent), token), nil
+	case len(unbound) == 0:
+		return nil, nil
+	case placementv1beta1.RemovalConfirmed(placement, token):
+		recent = nil // The user confirmed it knowing of the previous ones.
+	default:
+		recent.Add(r.Clock.Now(), unbound...)
+	}
+	return nil, r.noteRemovals(ctx, policy, recent)
+}
+
+// unboundOf are the members that exist and that the decision drops though the policy did not change,
+// sorted, and the number of members that have the placement.
+func unboundOf(policySnapshot string, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (unbound []string, all int) {
+	exists := sets.New[string]()
+	for i := range fleet.Clusters {
+		if !fleet.Clusters[i].Leaving {
+			exists.Insert(fleet.Clusters[i].Name)
+		}
+	}
+	for _, b := range bindings {
+		if spec := b.GetSpec(); b.GetDeletionTimestamp() == nil && spec.State != placementv1beta1.BindingUnscheduled {
+			all++
+			if spec.SchedulingPolicySnapshotName == policySnapshot && exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
+				unbound = append(unbound, spec.TargetCluster)
+			}
+		}
+	}
+	slices.Sort(unbound)
+	return unbound, all
+}
+
+// keep selects members that the decision drops.
+func keep(decision *framework.Decision, members []string) {
+	decision.Drop = slices.DeleteFunc(decision.Drop, func(member string) bool { return slices.Contains(members, member) })
+	for _, member := range members {
+		decision.Selected = append(decision.Selected, framework.Choice{Cluster: member})
+	}
+	slices.SortFunc(decision.Selected, func(a, b framework.Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
+}
+
+// recentRemovals are the recorded removals from members that are neither selected again nor dropped
+// now. While a removal is suspended, the record does not age: otherwise the removal would be carried out
+// after a while.
+func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decision *framework.Decision, dropped []string) placementv1beta1.RecentRemovals {
+	now := r.Clock.Now()
+	if c := suspension(placement); c != nil && c.Reason == placementv1beta1.ReasonTenancyConfirmationRequired {
+		now = c.LastTransitionTime.Time
+	}
+	recent := placementv1beta1.ParseRecentRemovals(policy.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation], now)
+	for _, choice := range decision.Selected {
+		recent.Forget(choice.Cluster)
+	}
+	recent.Forget(dropped...)
+	return recent
+}
+
+// noteRemovals writes the record before the removals, so that a restarted gateway counts them.
+func (r *Reconciler) noteRemovals(ctx context.Context, policy placementv1beta1.PolicySnapshotObject, recent placementv1beta1.RecentRemovals) error {
+	text := recent.String()
+	if policy.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation] == text {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.RecentRemovalsAnnotation, text))
+	if err := r.Client.Patch(ctx, policy, patch); err != nil {
+		return fmt.Errorf("recording removals on policy snapshot %q: %w", policy.GetName(), err)
+	}
+	return nil
+}
+
+func suspended(placement placementv1beta1.PlacementObject, unbound []string, all, recent int, token string) *metav1.Condition {
+	after := ""
+	if recent > 0 {
+		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
+	}
+	return &metav1.Condition{
+		Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonTenancyConfirmationRequired,
+		ObservedGeneration: placement.GetGeneration(), Message: fmt.Sprintf(
+			"%d of %d members are no longer bound to the namespace%s and keep the placement: %s. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+			len(unbound), all, after, refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token),
+	}
+}
+
+func suspension(placement placementv1beta1.PlacementObject) *metav1.Condition {
+	return meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
+}
+
+// reportSuspension sets the condition, or removes it if c is nil. Package snapshot reports a suspended
+// selection in the same condition, which stays until a user confirmed it.
+func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
+	before := suspension(placement)
+	if c == nil && (before == nil || before.Reason != placementv1beta1.ReasonTenancyConfirmationRequired) ||
+		c != nil && before != nil && before.Reason == placementv1beta1.ReasonConfirmationRequired {
+		return nil
+	}
+	changed := false
+	err := reconcileutil.PatchStatus(ctx, r.Client, placement, func() {
+		conditions := &placement.GetStatus().Conditions
+		if c == nil {
+			meta.RemoveStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended)
+			return
+		}
+		changed = meta.SetStatusCondition(conditions, *c)
+	}, "writing the status of placement %q", klog.KObj(placement))
+	if err == nil && changed {
+		r.Recorder.Eventf(placement, nil, corev1.EventTypeWarning, c.Type, "Schedule", "%s", c.Message)
+	}
+	return err
+}
