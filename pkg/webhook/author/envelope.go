@@ -7,14 +7,20 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // OfEnveloped returns the questions for an object in an envelope at a path. Agents create the object
 // on members, or overwrite the one that is there, so its author must have permission to create and
 // to update it. The resource is that of its kind, nil if the hub does not serve it. The scope of the
 // questions follows from the kind: agents ignore metadata.namespace of a cluster-scoped kind, so it
-// must not narrow the check.
+// must not narrow the check. An object of which a member would check more than RBAC of the agent,
+// because it is itself a hub, takes an administrator.
 func OfEnveloped(path *field.Path, object *unstructured.Unstructured, resource *Resource) []Question {
+	if reserved.ChecksWriter(object.GroupVersionKind().GroupKind()) {
+		return toWrite(path, Access{Verb: "create", Group: anything, Resource: anything})
+	}
 	create := Access{Verb: "create", Group: object.GroupVersionKind().Group, Resource: anything, Namespace: writtenIn(object.GetNamespace(), resource)}
 	if resource == nil {
 		// A user who may write a whole group in all namespaces may also deliver a kind of it that

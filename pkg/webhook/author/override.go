@@ -15,6 +15,7 @@ import (
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // OfClusterOverride returns the questions for a ClusterResourceOverride. One for a Namespace
@@ -89,6 +90,9 @@ func rendering(path *field.Path, kind, namespace, name string) Question {
 // envelopes are overridden by their own kind, so they are checked like others. A kind that the hub
 // does not serve can only be in an envelope, and requires its whole group in all namespaces.
 func overriding(path *field.Path, kind schema.GroupVersionKind, namespace, name string, resources Resources) ([]Question, error) {
+	if reserved.ChecksWriter(kind.GroupKind()) {
+		return []Question{needs(path, Access{Verb: "update", Group: anything, Resource: anything})}, nil
+	}
 	resource, served, err := resources(kind)
 	if err != nil {
 		return nil, fmt.Errorf("looking up %s: %w", kind, err)

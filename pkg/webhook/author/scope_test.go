@@ -56,6 +56,45 @@ func TestScope_NamespaceInClusterScopedManifestIsIgnored(t *testing.T) {
 	}
 }
 
+// A member that is itself a hub checks the author of a placement, a set or an envelope: there it is the
+// agent, which may do everything.
+func TestChecksWriter_TakesAnAdministrator(t *testing.T) {
+	owner := rbac{{namespace: "a", verbs: []string{anything}, groups: []string{anything}, resources: []string{anything}}}
+	operator := rbac{{verbs: []string{anything}, groups: []string{placementv1beta1.GroupName}, resources: []string{anything}}}
+	administrator := rbac{{verbs: []string{anything}, groups: []string{anything}, resources: []string{anything}}}
+	for name, tc := range map[string]struct {
+		rights  rbac
+		kind    schema.GroupVersionKind
+		refused bool
+	}{
+		"the owner of a namespace with a set":            {owner, schema.GroupVersionKind{Group: "work.open-cluster-management.io", Version: "v1alpha1", Kind: "ManifestWorkReplicaSet"}, true},
+		"the owner of a namespace with an envelope":      {owner, placementv1beta1.GroupVersion.WithKind("ResourceEnvelope"), true},
+		"the owner of a namespace with another kind":     {owner, schema.GroupVersionKind{Group: "example.org", Version: "v1", Kind: "Widget"}, false},
+		"an operator of placements with a placement":     {operator, placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), true},
+		"an administrator with a placement":              {administrator, placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacement"), false},
+		"the owner of a namespace with OpenShift's RBAC": {owner, schema.GroupVersionKind{Group: "authorization.openshift.io", Version: "v1", Kind: "RoleBinding"}, true},
+	} {
+		object := &unstructured.Unstructured{Object: map[string]any{}}
+		object.SetGroupVersionKind(tc.kind)
+		object.SetNamespace("a")
+		object.SetName("x")
+		served := func(schema.GroupVersionKind) (Resource, bool, error) {
+			return Resource{Name: "things", Namespaced: true}, true, nil
+		}
+		override, err := OfOverride("a", &placementv1beta1.ResourceOverrideSpec{ResourceSelectors: []placementv1beta1.ResourceSelector{
+			{Group: tc.kind.Group, Version: tc.kind.Version, Kind: tc.kind.Kind, Name: "x"}}}, served)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for entrance, questions := range map[string][]Question{"a set": OfEnveloped(field.NewPath("data"), object, &Resource{Name: "things", Namespaced: true}), "an override": override} {
+			refused, err := askerOf(tc.rights).Refused(context.Background(), entrance, questions)
+			if err != nil || len(refused) > 0 != tc.refused {
+				t.Errorf("%s in %s: refused %v, %v", name, entrance, refused, err)
+			}
+		}
+	}
+}
+
 // It covers every path by which manifests and their changes reach members, with any kind, scope on
 // the hub and namespace in the manifest. A kind that the hub does not serve may have either scope
 // on a member.

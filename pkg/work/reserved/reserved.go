@@ -48,6 +48,8 @@ func Why(object *unstructured.Unstructured, own ...string) string {
 		return "is a namespace in which the fleet keeps its accounts on members: use another name"
 	case Namespace(object.GetNamespace(), own...):
 		return fmt.Sprintf("is in namespace %q, in which the fleet keeps its accounts on members: use another", object.GetNamespace())
+	case kind == schema.GroupKind{Group: "certificates.k8s.io", Kind: "CertificateSigningRequest"}:
+		return "would be a request of the agent, which approvers let have a certificate of any node: create it on the member"
 	case kind == schema.GroupKind{Kind: "Secret"}:
 		// A type that is not a string is none of these types, and the API server rejects it.
 		if secretType, _, _ := unstructured.NestedString(object.Object, "type"); TokenSecret(secretType) {

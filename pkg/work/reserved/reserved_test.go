@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestWhy_OfNamespacesAndTokenSecrets(t *testing.T) {
@@ -47,6 +48,8 @@ func TestWhy_OfNamespacesAndTokenSecrets(t *testing.T) {
 		"a Secret of another type":             {secret("Opaque"), false},
 		"a Secret without a type":              {secret(""), false},
 		"a token Secret":                       {secret("kubernetes.io/service-account-token"), true},
+		"a certificate request":                {object("certificates.k8s.io/v1", "CertificateSigningRequest", "", "a"), true},
+		"one of cert-manager":                  {object("cert-manager.io/v1", "CertificateRequest", "web", "a"), false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,5 +94,21 @@ func TestWhy_OfReservedObjects(t *testing.T) {
 				t.Errorf("Why() = %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestChecksWriter(t *testing.T) {
+	for kind, want := range map[schema.GroupKind]bool{
+		{Group: "placement.kubernetes-fleet.io", Kind: "ResourceEnvelope"}:              true,
+		{Group: "work.open-cluster-management.io", Kind: "ManifestWorkReplicaSet"}:      true,
+		{Group: "cluster.open-cluster-management.io", Kind: "ManagedClusterSetBinding"}: true,
+		{Group: "authorization.openshift.io", Kind: "RoleBinding"}:                      true,
+		{Group: "cluster.open-cluster-management.io", Kind: "ClusterClaim"}:             false,
+		{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                       false,
+		{Kind: "ConfigMap"}: false,
+	} {
+		if got := ChecksWriter(kind); got != want {
+			t.Errorf("ChecksWriter(%s) = %t", kind, got)
+		}
 	}
 }

@@ -139,6 +139,8 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 		}))
 		Eventually(func() error { return author.Create(ctx, written) }).Should(beInvalid("data[a]", "such a token never expires"))
 		Expect(author.Create(ctx, clusterEnvelope(enveloped("v1", "Namespace", "", accounts, nil)))).To(beInvalid("data[a]", "the fleet keeps its accounts"))
+		request := enveloped("certificates.k8s.io/v1", "CertificateSigningRequest", "", "node", map[string]any{"spec": map[string]any{"signerName": "kubernetes.io/kube-apiserver-client-kubelet"}})
+		Expect(author.Create(ctx, clusterEnvelope(request))).To(beInvalid("data[a]", "a request of the agent"))
 		within := envelope(enveloped("v1", "ServiceAccount", accounts, "x", nil))
 		within.Namespace = accounts
 		Expect(client.IgnoreAlreadyExists(masters.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: accounts}}))).To(Succeed())

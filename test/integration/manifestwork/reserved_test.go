@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A ManifestWork", func() {
-	It("places nothing in reserved namespaces and no token Secret anywhere", func(ctx SpecContext) {
+	It("places nothing in reserved namespaces, and no token Secret and certificate request anywhere", func(ctx SpecContext) {
 		ns, texts := expect.FreshNamespace(ctx, memberClient), []string{}
 		for _, house := range []string{authenticationv1beta1.AccountNamespace, clusterv1beta1.SystemNamespace} {
 			Expect(client.IgnoreAlreadyExists(memberClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: house}}))).To(Succeed())
@@ -31,13 +31,14 @@ var _ = Describe("A ManifestWork", func() {
 		}
 		texts = append(texts,
 			fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {namespace: %q, name: token, annotations: {kubernetes.io/service-account.name: default}}, type: kubernetes.io/service-account-token}`, ns),
+			`{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: node}, spec: {signerName: kubernetes.io/kube-apiserver-client-kubelet, usages: [client auth], request: bm9uZQ==}}`,
 			build.ConfigMapText(ns, "beside", "x", "1"))
 		createWork(ctx, "into-the-house", workv1.ManifestWorkSpec{}, texts...)
 		DeferCleanup(func(ctx SpecContext) { removeWork(ctx, "into-the-house") })
 		Eventually(expect.Data(ctx, memberClient, ns, "beside")).Should(Equal(map[string]string{"x": "1"}))
-		for i := range texts[:5] {
+		for i := range texts[:6] {
 			Eventually(of(ctx, "into-the-house", i)).Should(ContainElement(And(HavePrefix("Applied False"), Or(
-				ContainSubstring("in which the fleet keeps its accounts on members"), ContainSubstring("such a token never expires")))), texts[i])
+				ContainSubstring("in which the fleet keeps its accounts on members"), ContainSubstring("such a token never expires"), ContainSubstring("a request of the agent")))), texts[i])
 		}
 		for _, house := range []string{authenticationv1beta1.AccountNamespace, clusterv1beta1.SystemNamespace} {
 			Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: house, Name: "placed"}, &corev1.ServiceAccount{})).To(Satisfy(apierrors.IsNotFound))

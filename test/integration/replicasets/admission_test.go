@@ -5,6 +5,7 @@ package replicasets_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -250,6 +251,13 @@ var _ = Describe("A hub with works only", Ordered, func() {
 			ContainSubstring(`cannot bind clusterroles.rbac.authorization.k8s.io "cluster-admin" on the hub`))))
 		Expect(owner.Create(ctx, setOf("unknown-scope", workOf("", `{"apiVersion":"x.io/v1","kind":"Widget","metadata":{"name":"x","namespace":"team-a"}}`)))).
 			To(MatchError(ContainSubstring(`cannot create or update *.x.io on the hub`)))
+
+		By("a set inside the set, which a cluster that is itself a hub would accept from its agent")
+		inner := setOf("inner", workOf("", ofCluster))
+		inner.APIVersion, inner.Kind = workv1alpha1.GroupVersion.String(), "ManifestWorkReplicaSet"
+		raw, err := json.Marshal(inner)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(owner.Create(ctx, setOf("nested", workOf("", string(raw))))).To(MatchError(ContainSubstring("cannot create or update everything (*) in all namespaces on the hub")))
 	})
 
 	It("does not authorize the ManifestWorks that the gateway creates", func(ctx SpecContext) {

@@ -22,7 +22,7 @@ import (
 )
 
 var _ = Describe("A Work of a user who can only create Works", func() {
-	It("places nothing in reserved namespaces and no token Secret anywhere", func(ctx SpecContext) {
+	It("places nothing in reserved namespaces, and no token Secret and certificate request anywhere", func(ctx SpecContext) {
 		const author = "author-of-works"
 		for _, object := range []client.Object{
 			&rbacv1.Role{
@@ -57,6 +57,9 @@ var _ = Describe("A Work of a user who can only create Works", func() {
 				fmt.Sprintf(`{apiVersion: v1, kind: ServiceAccount, metadata: {namespace: %q, name: a}}`, name),
 				fmt.Sprintf(`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: %q, name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}}`, name))
 		}
+		// The controller manager approves requests of an administrator for a node's certificate.
+		texts = append(texts, `{apiVersion: certificates.k8s.io/v1, kind: CertificateSigningRequest, metadata: {name: node}, `+
+			`spec: {signerName: kubernetes.io/kube-apiserver-client-kubelet, usages: [client auth], request: bm9uZQ==}}`)
 		Expect(asAuthor.Create(ctx, &placementv1beta1.Work{
 			ObjectMeta: metav1.ObjectMeta{Namespace: hubNamespace, Name: "into-the-house"},
 			Spec:       placementv1beta1.WorkSpec{Workload: placementv1beta1.WorkloadTemplate{Manifests: manifests(texts...)}},

@@ -21,6 +21,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // The executor of a ManifestWork is an account of the cluster that needs the rights for what the
@@ -198,7 +199,7 @@ func (e *executors) ttl(a cachedReview) time.Duration {
 
 // refuseEscalation refuses roles and bindings that grant rights which the account itself lacks.
 func (e *executors) refuseEscalation(ctx context.Context, account engine.Account, raw []byte, ref manifest.Ref) (*refusal.Refusal, error) {
-	if !givesRights(ref.GroupVersionResource().GroupResource()) {
+	if !givesRights(ref.GroupVersionResource().GroupResource()) && !reserved.ChecksWriter(ref.GroupKind()) {
 		return nil, nil
 	}
 	object, err := manifest.Decode(raw)

@@ -56,6 +56,7 @@ func deployer() *workv1.ManifestWorkExecutor {
 
 func TestExecutors_RefuseAnExecutorWithoutEveryRight(t *testing.T) {
 	roles := schema.GroupResource{Group: "rbac.authorization.k8s.io", Resource: "roles"}
+	sets := schema.GroupResource{Group: "work.open-cluster-management.io", Resource: "manifestworkreplicasets"}
 	role := manifest.Ref{Group: roles.Group, Version: "v1", Kind: "Role", Resource: "roles", Namespace: "ns", Name: "r"}
 	all := []string{"create", "update", "patch", "get", "delete"}
 	for name, tc := range map[string]struct {
@@ -77,6 +78,9 @@ func TestExecutors_RefuseAnExecutorWithoutEveryRight(t *testing.T) {
 			"not allowed to apply the resource rbac.authorization.k8s.io roles, ns r, error: permission escalation, will try again in 1m0s"},
 		"a binding of a missing role": {deployer(), all, apierrors.NewNotFound(roles, "x"), role, false,
 			`not allowed to apply the resource rbac.authorization.k8s.io roles, ns r, error: roles.rbac.authorization.k8s.io "x" not found, will try again in 1m0s`},
+		"a set that another hub rejects": {deployer(), all, apierrors.NewForbidden(sets, "s", errors.New("forbidden")),
+			manifest.Ref{Group: sets.Group, Version: "v1alpha1", Kind: "ManifestWorkReplicaSet", Resource: sets.Resource, Namespace: "ns", Name: "s"}, false,
+			"not allowed to apply the resource work.open-cluster-management.io manifestworkreplicasets, ns s, error: permission escalation, will try again in 1m0s"},
 		"no answer from the cluster": {deployer(), all, errors.New("no route"), role, false, "error"},
 		"no service account":         {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "ServiceAccount"}}, all, nil, refTo("a"), false, "the executor service account is nil"},
 		"another type":               {&workv1.ManifestWorkExecutor{Subject: workv1.ManifestWorkExecutorSubject{Type: "User"}}, all, nil, refTo("a"), false, "only support ServiceAccount type for the executor"},
