@@ -281,17 +281,50 @@ TEST := $(GO) test -vet=off
 # FLAKE_ATTEMPTS=2 lets a spec on real API servers fail once: it is then listed as flaky,
 # and is still a bug, but does not hold up a change that has nothing to do with it. So does
 # a package of units: a runner that stands still for half a minute fails each test that waits.
-# SUITES is how many of them, or fleets of the main job, run at a time: they wait more than
-# they compute.
-SUITES ?= 2
+# SUITES is how many of them run at a time, FLEETS how many fleets of the main job: they wait more
+# than they compute.
+SUITES ?= 3
+FLEETS ?= 2
 # Which of them.
 INTEGRATION ?= ./test/support/env/... ./test/integration/...
 ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 # A spec that hangs is named, after minutes and before go test ends the suite with all its goroutines and no name.
 PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m
 
+# One suite of test/integration for each subject. ALSO= names other suites that make test runs beside
+# them, and BESIDE= other targets. The longest suites begin first, so that none runs alone at the end.
+SUBJECTS := placement admission addons charts members ocmplacements proxy tunnel work
+ALSO ?=
+BESIDE ?=
+LONGEST := workloads placement registration manifestwork
+chosen = $(SUBJECTS) $(filter-out $(SUBJECTS),$(ALSO))
+suites = $(foreach suite,$(LONGEST),$(filter $(suite),$(chosen))) $(filter-out $(LONGEST),$(chosen))
+
 .PHONY: test
-test: test-unit test-integration test-e2e ## Run units, integration and the end-to-end flow; starts and stops all it needs.
+test: tools ## Run what a change needs: units, make verify, a suite on real API servers for each subject, and the main job; starts and stops all it needs.
+	@$(STEP) "Compiling with the race detector (once)" $(COMPILE) build -race ./pkg/...
+	@$(MAKE) --no-print-directory -j2 test-beside test-suites
+	@$(MAKE) --no-print-directory test-mainjob
+
+# What computes runs beside suites on real API servers, which wait more than they compute. What no test
+# waits for in it takes the time that they leave: on a slow machine API servers that shared it with
+# staticcheck did not start in time. Its output follows when it has ended, so that both can be read.
+.PHONY: test-beside
+test-beside:
+	@mkdir -p $(DIR)/logs; echo "==> Units and make verify, beside suites on real API servers: $(DIR)/logs/beside.log"
+	@status=0; { $(MAKE) test-unit || status=1; nice $(MAKE) verify $(BESIDE) || status=1; } >$(DIR)/logs/beside.log 2>&1; \
+		cat $(DIR)/logs/beside.log; exit $$status
+
+.PHONY: test-suites
+test-suites:
+	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(suites:%=./test/integration/%)'
+
+.PHONY: test-all
+test-all: test ## Run all tests: make test, all other suites, the console in a browser, real Pods, and make test-matrix.
+	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(patsubst %,./%,$(filter-out $(chosen:%=test/integration/%),$(wildcard test/integration/*)))'
+	@$(MAKE) --no-print-directory test-console
+	@$(MAKE) --no-print-directory test-pods
+	@$(MAKE) --no-print-directory test-matrix
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
@@ -316,7 +349,7 @@ test-e2e: test-mainjob test-console ## Run the main job end to end, with its ass
 
 .PHONY: test-mainjob
 test-mainjob: tools
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) tool ginkgo --procs=$(SUITES) --vet=off --timeout=20m --label-filter='!matrix' $(if $(FLAKE_ATTEMPTS),--flake-attempts=$(FLAKE_ATTEMPTS)) ./test/e2e
+	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) tool ginkgo --procs=$(FLEETS) --vet=off --timeout=20m --label-filter='!matrix' $(if $(FLAKE_ATTEMPTS),--flake-attempts=$(FLAKE_ATTEMPTS)) ./test/e2e
 
 .PHONY: test-console
 test-console: tools
