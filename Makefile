@@ -173,7 +173,7 @@ endef
 
 # The platforms of the kubectl plugin, and where its archives will be.
 PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
-PLUGIN_URL ?= $(SOURCE)/releases/download/v$(VERSION)
+PLUGIN_URL ?= $(SOURCE)/releases/download/$(VERSION)
 
 .PHONY: plugin
 plugin: ## Build the kubectl plugin for all its platforms, with archives and Krew's manifest, into .fleetgate/plugin; PLUGIN_PLATFORMS=, PLUGIN_URL=.
@@ -182,7 +182,7 @@ plugin: ## Build the kubectl plugin for all its platforms, with archives and Kre
 		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(STEP) "Building the plugin for $$platform" \
 			$(COMPILE) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIR)/plugin/bin/$$os-$$arch/kubectl-fleetgate$$exe ./cmd/kubectl-fleetgate || exit 1; \
 	done
-	@$(GO) run ./hack/krew -version=$(VERSION) -binaries=$(DIR)/plugin/bin -url='$(PLUGIN_URL)' -out=$(DIR)/plugin $(PLUGIN_PLATFORMS)
+	@$(GO) run ./hack/krew -version=$(VERSION:v%=%) -binaries=$(DIR)/plugin/bin -url='$(PLUGIN_URL)' -out=$(DIR)/plugin $(PLUGIN_PLATFORMS)
 	@echo "Wrote $(DIR)/plugin/fleetgate.yaml and the archives that it names"
 
 .PHONY: kind
@@ -209,16 +209,23 @@ TRUSTED_ROOT ?=
 TRIAL ?=
 SOURCE ?= https://github.com/fleetgate/fleetgate
 release_command = $(BIN)/release -push='$(PUSH)' -version=$(VERSION) -source=$(SOURCE) -created=$(SOURCE_DATE_EPOCH) \
-	-images=$(DIR)/images -charts=charts -helm=$(BIN)/helm -out=$(DIR)/release -plugin=$(DIR)/plugin \
+	-images=$(DIR)/images -helm=$(BIN)/helm -out=$(DIR)/release \
 	-key='$(KEY)' $(if $(TLOG),-transparency-log) -identity='$(IDENTITY)' -issuer='$(ISSUER)' -signing-config='$(SIGNING_CONFIG)' -trusted-root='$(TRUSTED_ROOT)' \
 	$(if $(TRIAL),-trial)
 
 .PHONY: release
-release: $(BIN)/helm $(BIN)/release ## Push images and charts, sign them by digest with SBOM and provenance, and verify that: PUSH=<registry>, KEY=<file> or keyless.
+release: $(BIN)/helm $(BIN)/release ## Put a release into .fleetgate/release, push its images and charts, sign all with SBOM and provenance, and verify that: PUSH=<registry>, KEY=<file> or keyless.
 	@$(release_command) -check
+	@$(MAKE) --no-print-directory release-folder
+	@$(release_command)
+
+# PUSH is where the charts find the images; nothing is pushed.
+.PHONY: release-folder
+release-folder: $(BIN)/helm ## Put all that a release publishes into .fleetgate/release, with checksums, without signatures: PUSH=<registry>.
 	@$(MAKE) --no-print-directory images PUSH=
 	@$(MAKE) --no-print-directory plugin
-	@$(release_command)
+	@$(GO) run ./hack/bundle -version=$(VERSION) -repository='$(or $(PUSH),$(REPOSITORY))' -created=$(SOURCE_DATE_EPOCH) \
+		-images=$(DIR)/images -plugin=$(DIR)/plugin -charts=charts -helm=$(BIN)/helm -out=$(DIR)/release
 
 $(BIN)/release: $(wildcard hack/release/*.go) hack/release/go.mod hack/release/go.sum
 	@$(STEP) "Building what signs a release (about 5 minutes, once)" $(COMPILE) build -C hack/release -ldflags '-s -w' -o $(CURDIR)/$@ .

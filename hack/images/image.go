@@ -53,8 +53,15 @@ func newImages() *images {
 	return &images{index: mutate.IndexMediaType(empty.Index, types.OCIImageIndex)}
 }
 
+// untyped has no artifact type in an index. Skopeo 1.9 drops that of images, and so changes the digest
+// of the index, by which charts name it.
+type untyped struct{ v1.Image }
+
+// ArtifactType replaces that of the configuration.
+func (untyped) ArtifactType() (string, error) { return "", nil }
+
 func (i *images) add(one *image, platform v1.Platform) {
-	i.index = mutate.AppendManifests(i.index, mutate.IndexAddendum{Add: one.image, Descriptor: v1.Descriptor{Platform: &platform}})
+	i.index = mutate.AppendManifests(i.index, mutate.IndexAddendum{Add: untyped{one.image}, Descriptor: v1.Descriptor{Platform: &platform}})
 	i.all, i.platforms = append(i.all, one), append(i.platforms, platform)
 }
 

@@ -63,10 +63,7 @@ func makeImages(t *testing.T, args ...string) (string, v1.Hash) {
 	}, args...)); err != nil {
 		t.Fatal(err)
 	}
-	index, err := layout.ImageIndexFromPath(filepath.Join(out, "command"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	index := indexIn(t, out)
 	if err := validate.Index(index); err != nil {
 		t.Errorf("the layout is not valid: %v", err)
 	}
@@ -77,15 +74,36 @@ func makeImages(t *testing.T, args ...string) (string, v1.Hash) {
 	return out, digest
 }
 
-func imageIn(t *testing.T, out string) v1.Image {
+// indexIn is the only image of the layout, which has the version as its name.
+func indexIn(t *testing.T, out string) v1.ImageIndex {
 	t.Helper()
-	index, err := layout.ImageIndexFromPath(filepath.Join(out, "command"))
+	root, err := layout.ImageIndexFromPath(filepath.Join(out, "command"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	manifest, err := root.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(manifest.Manifests) != 1 || manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
+		t.Fatalf("the layout has %+v, want one image with its version as name", manifest.Manifests)
+	}
+	index, err := root.ImageIndex(manifest.Manifests[0].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
+func imageIn(t *testing.T, out string) v1.Image {
+	t.Helper()
+	index := indexIn(t, out)
 	manifest, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if kind := manifest.Manifests[0].ArtifactType; kind != "" {
+		t.Errorf("the index says that the image is a %s, which old tools drop", kind)
 	}
 	one, err := index.Image(manifest.Manifests[0].Digest)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -132,7 +133,13 @@ func (o *options) write(built *images) error {
 	if err := os.RemoveAll(folder); err != nil {
 		return err
 	}
-	if _, err := layout.Write(folder, built.index); err != nil {
+	// One image with the version as its name: skopeo refuses a layout with several, and oras needs the name.
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return fmt.Errorf("writing the OCI layout: %w", err)
+	}
+	named := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": o.version})
+	if err := path.AppendIndex(built.index, named); err != nil {
 		return fmt.Errorf("writing the OCI layout: %w", err)
 	}
 	tag, err := name.NewTag(o.repository + ":" + o.version)

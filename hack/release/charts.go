@@ -11,13 +11,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -27,13 +25,8 @@ import (
 // maxChart bounds what is read of a chart from a registry, in bytes.
 const maxChart = 16 << 20
 
-// packed are the charts of a release, in their own folder until they are pushed.
-type packed struct {
-	folder string
-	all    []*chart
-}
-
-func (p *packed) remove() { _ = os.RemoveAll(p.folder) }
+// packed are the charts of a release.
+type packed struct{ all []*chart }
 
 // chart is a packed chart.
 type chart struct {
@@ -43,64 +36,31 @@ type chart struct {
 	digest name.Digest
 }
 
-// packCharts packs the charts with the digests of these images in their values.
-func (p *plan) packCharts(ctx context.Context, images []image) (*packed, error) {
-	folder, err := os.MkdirTemp(p.out, "charts-")
-	if err != nil {
-		return nil, err
-	}
-	charts := &packed{folder: folder}
+// packedCharts returns the charts in the folder of the release. They name images of this release only.
+func (p *plan) packedCharts(images []image) (*packed, error) {
+	charts := &packed{}
 	for _, command := range commands {
-		one, err := p.packChart(ctx, command, folder, images)
+		// Chart versions, which are their tags, have no v.
+		version := strings.TrimPrefix(p.version, "v")
+		tag, err := name.NewTag(p.repository + "/charts/" + command + ":" + version)
 		if err != nil {
-			charts.remove()
-			return nil, fmt.Errorf("packing the chart of %s: %w", command, err)
+			return nil, err
+		}
+		one := &chart{command: command, archive: filepath.Join(p.out, command+"-"+version+".tgz"), tag: tag}
+		text, err := os.ReadFile(one.archive)
+		if err != nil {
+			return nil, err
+		}
+		values, err := valuesOf(text, command)
+		if err != nil {
+			return nil, fmt.Errorf("reading chart %s: %w", one.archive, err)
+		}
+		if err := checkPinned(values, images); err != nil {
+			return nil, fmt.Errorf("chart %s: %w", one.archive, err)
 		}
 		charts.all = append(charts.all, one)
 	}
 	return charts, nil
-}
-
-func (p *plan) packChart(ctx context.Context, command, folder string, images []image) (*chart, error) {
-	// Chart versions, which are their tags, have no v.
-	version := strings.TrimPrefix(p.version, "v")
-	tag, err := name.NewTag(p.repository + "/charts/" + command + ":" + version)
-	if err != nil {
-		return nil, err
-	}
-	source := filepath.Join(folder, command)
-	if err := os.CopyFS(source, os.DirFS(filepath.Join(p.charts, command))); err != nil {
-		return nil, err
-	}
-	file := filepath.Join(source, "values.yaml")
-	values, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	if values, err = pin(values, p.repository, images); err != nil {
-		return nil, fmt.Errorf("writing digests into its values: %w", err)
-	}
-	if err := os.WriteFile(file, values, 0o644); err != nil {
-		return nil, err
-	}
-	if err := setTimes(source, p.created); err != nil {
-		return nil, err
-	}
-	if _, err := p.runHelm(ctx, "package", source, "--version", version, "--app-version", p.version, "--destination", folder); err != nil {
-		return nil, err
-	}
-	archive := filepath.Join(folder, command+"-"+version+".tgz")
-	return &chart{command: command, archive: archive, tag: tag}, os.Chtimes(archive, p.created, p.created)
-}
-
-// setTimes sets one time for all files of a folder, because helm writes times into the archive.
-func setTimes(folder string, to time.Time) error {
-	return filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Chtimes(path, to, to)
-	})
 }
 
 // find reports whether the chart is in the registry. A different one of that version is an error.
@@ -200,41 +160,6 @@ func valuesOf(archive []byte, command string) ([]byte, error) {
 			return io.ReadAll(files)
 		}
 	}
-}
-
-// pin writes repository and digest of images into the values of a chart. Each block of values with
-// an image of ours has the lines `repository: .../<command>` and, further down, `digest: ""`. Other
-// formats are rejected.
-func pin(values []byte, repository string, images []image) ([]byte, error) {
-	lines := strings.Split(string(values), "\n")
-	found := false
-	for i, line := range lines {
-		trimmed := strings.TrimSpace(line)
-		from, ok := strings.CutPrefix(trimmed, "repository: ")
-		if !ok {
-			continue
-		}
-		for _, one := range images {
-			if !strings.HasSuffix(from, "/"+one.command) {
-				continue
-			}
-			indent := line[:len(line)-len(trimmed)]
-			at := i + 1
-			for at < len(lines) && strings.HasPrefix(lines[at], indent) && lines[at] != indent+`digest: ""` {
-				at++
-			}
-			if at == len(lines) || lines[at] != indent+`digest: ""` {
-				return nil, fmt.Errorf("no empty digest below line %d, %q", i+1, trimmed)
-			}
-			lines[i] = indent + "repository: " + repository + "/" + one.command
-			lines[at] = indent + "digest: " + one.digest.DigestStr()
-			found = true
-		}
-	}
-	if !found {
-		return nil, errors.New("they name no image of ours")
-	}
-	return []byte(strings.Join(lines, "\n")), nil
 }
 
 // checkPinned verifies that values name only images of this release, each by digest. The user sets

@@ -1,17 +1,14 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command release releases images that `make images` has built, and the charts. It pushes the
-// images, packs each chart with the digests of its images, and pushes it. For each digest it then
-// attaches a signature, the provenance and, for the image of each platform, its SBOM. Finally it
-// pulls everything by digest and verifies it. It writes the list of digests last: without that file
-// the release is incomplete.
+// Command release releases images that `make images` has built, and the folder that hack/bundle has
+// made of them. It pushes images and charts. For each digest it then attaches a signature, the
+// provenance and, for the image of each platform, its SBOM. Then it pulls everything by digest and
+// verifies it, and signs the checksums of the folder. It writes the list of digests last: without
+// that file the release is incomplete.
 //
 // It releases only a clean commit with the tag of its version, and never overwrites a version in
 // the registry. With -trial it accepts any tree, and the statements say so.
-//
-// Archives and Krew manifest of the kubectl plugin get a signature of the same signer in a file
-// beside each.
 //
 // Signatures are Sigstore bundles in OCI referrers, as cosign writes and reads them, created with
 // cosign's library. Its command packages are not used: they depend on the clients of every cloud

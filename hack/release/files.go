@@ -10,55 +10,42 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
+	"strings"
 
 	"github.com/sigstore/cosign/v3/pkg/cosign"
 	cosignbundle "github.com/sigstore/cosign/v3/pkg/cosign/bundle"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/sign"
 	"github.com/sigstore/sigstore-go/pkg/verify"
-	"sigs.k8s.io/yaml"
 )
 
-// krewManifest is the Krew manifest of the kubectl plugin.
-const krewManifest = "fleetgate.yaml"
+// checksums has the SHA-256 sums of all files of a release, as hack/bundle writes it.
+const checksums = "SHA256SUMS"
 
 // bundleSuffix is the suffix of a file's bundle for `cosign verify-blob --bundle`.
 const bundleSuffix = ".sigstore.json"
 
-// pluginFiles are the archives that Krew's manifest names, and the manifest, as `make plugin`
-// writes them. An archive that differs from the manifest is an error.
-func (p *plan) pluginFiles() ([]string, error) {
-	if p.plugin == "" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(filepath.Join(p.plugin, krewManifest))
+// checkSums verifies that the folder has the files that its checksums name, with this content.
+func (p *plan) checkSums() error {
+	text, err := os.ReadFile(filepath.Join(p.out, checksums))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var manifest struct {
-		Spec struct {
-			Version   string `json:"version"`
-			Platforms []struct{ URI, SHA256 string }
-		} `json:"spec"`
-	}
-	if err := yaml.Unmarshal(text, &manifest); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", krewManifest, err)
-	}
-	var files []string
-	for _, platform := range manifest.Spec.Platforms {
-		file := filepath.Join(p.plugin, path.Base(platform.URI))
-		archive, err := os.ReadFile(file)
+	for line := range strings.Lines(string(text)) {
+		want, file, found := strings.Cut(strings.TrimSpace(line), "  ")
+		if !found || file != filepath.Base(file) {
+			return fmt.Errorf("%s has the line %q, which names no file of the folder", checksums, line)
+		}
+		content, err := os.ReadFile(filepath.Join(p.out, file))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if sum := sha256.Sum256(archive); hex.EncodeToString(sum[:]) != platform.SHA256 {
-			return nil, fmt.Errorf("%s is not the archive that %s names: build both again with make plugin", file, krewManifest)
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want {
+			return fmt.Errorf("%s is not the file that %s names: write the folder again", file, checksums)
 		}
-		files = append(files, file)
 	}
-	return append(files, filepath.Join(p.plugin, krewManifest)), nil
+	return nil
 }
 
 // signFile writes the signature bundle of a file beside it.

@@ -4,61 +4,47 @@
 package main
 
 import (
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
-// newPlugin creates a folder as `make plugin` writes it.
-func newPlugin(t *testing.T) (folder, archive string) {
-	t.Helper()
-	folder = t.TempDir()
-	archive = filepath.Join(folder, "kubectl-fleetgate-0.9.0-linux-amd64.tar.gz")
-	content := []byte("what the archive holds")
-	manifest := fmt.Sprintf("spec:\n  version: %s\n  platforms:\n  - uri: https://example.org/download/%s\n    sha256: %x\n", version, filepath.Base(archive), sha256.Sum256(content))
-	for file, text := range map[string][]byte{archive: content, filepath.Join(folder, krewManifest): []byte(manifest)} {
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return folder, archive
-}
-
-func TestRelease_SignsPluginArchives(t *testing.T) {
+func TestRelease_SignsChecksums(t *testing.T) {
 	s := newSetup(t)
-	folder, archive := newPlugin(t)
-	if err := s.release(t, "-plugin="+folder); err != nil {
+	if err := s.release(t); err != nil {
 		t.Fatal(err)
 	}
-	p, err := parse(s.arguments("-plugin=" + folder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, _ := s.planned(t)
 	signer, err := p.keys.open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range []string{archive, filepath.Join(folder, krewManifest)} {
-		if err := signer.verifier.verifyFile(t.Context(), file); err != nil {
-			t.Error(err)
-		}
-		if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		contains(t, signer.verifier.verifyFile(t.Context(), file), "does not verify")
+	file := filepath.Join(s.out, checksums)
+	if err := signer.verifier.verifyFile(t.Context(), file); err != nil {
+		t.Error(err)
 	}
-}
-
-func TestRelease_RejectsArchiveThatDiffersFromManifest(t *testing.T) {
-	s := newSetup(t)
-	folder, archive := newPlugin(t)
-	if err := os.WriteFile(archive, []byte("of an earlier build"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("something else"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, s.release(t, "-plugin="+folder), "build both again with make plugin")
-	if s.registry.written() != 0 {
-		t.Error("something was pushed")
+	contains(t, signer.verifier.verifyFile(t.Context(), file), "does not verify")
+}
+
+func TestRelease_RejectsFileThatDiffersFromChecksums(t *testing.T) {
+	for name, test := range map[string]struct{ file, text, want string }{
+		"another file":        {"agent-crds.yaml", "of an earlier build", "write the folder again"},
+		"a path":              {checksums, "00  ../images/gateway", "names no file of the folder"},
+		"no checksum":         {checksums, "gateway-crds.yaml", "names no file of the folder"},
+		"a file that is gone": {checksums, "00  gone", "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSetup(t)
+			if err := os.WriteFile(filepath.Join(s.out, test.file), []byte(test.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			contains(t, s.release(t), test.want)
+			if s.registry.written() != 0 {
+				t.Error("something was pushed")
+			}
+		})
 	}
 }

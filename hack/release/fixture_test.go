@@ -161,7 +161,11 @@ func buildImages(t *testing.T) (folder string) {
 			})
 			writeSBOM(t, folder, command, architecture, "1.26.0")
 		}
-		if _, err := layout.Write(filepath.Join(folder, command), index); err != nil {
+		path, err := layout.Write(filepath.Join(folder, command), empty.Index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := path.AppendIndex(index); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -226,12 +230,24 @@ func newSetup(t *testing.T, options ...ggcr.Option) *setup {
 	t.Setenv(passwordVariable, password)
 	s := &setup{registry: newRegistry(t, options...), tree: newTree(t), images: buildImages(t), out: t.TempDir()}
 	s.private, s.public = newKey(t)
+	s.bundle(t, 1700000000)
 	return s
+}
+
+// bundle makes the folder of the release.
+func (s *setup) bundle(t *testing.T, created int64) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), "go", "run", "./hack/bundle", "-version="+version, "-repository="+s.registry.repository(), "-images="+s.images,
+		"-charts=charts", "-helm=hack/release/"+helm, "-out="+s.out, fmt.Sprint("-created=", created))
+	command.Dir = "../.."
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("making the folder: %v: %s", err, out)
+	}
 }
 
 func (s *setup) arguments(more ...string) []string {
 	return append([]string{
-		"-push=" + s.registry.repository(), "-version=" + version, "-tree=" + s.tree, "-images=" + s.images, "-charts=../../charts", "-helm=" + helm,
+		"-push=" + s.registry.repository(), "-version=" + version, "-tree=" + s.tree, "-images=" + s.images, "-helm=" + helm,
 		"-out=" + s.out, "-source=https://example.org/fleetgate", "-created=1700000000", "-key=" + s.private,
 	}, more...)
 }

@@ -15,13 +15,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/static"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // commands are the programs with images and charts.
 var commands = [...]string{"gateway", "agent"}
+
+// repositoryMetadata is what Artifact Hub reads of a repository of charts.
+const repositoryMetadata = "artifacthub-repo.yml"
 
 // image is an image of all platforms, as built and as it will be in the registry.
 type image struct {
@@ -58,7 +65,7 @@ func (p *plan) built(command string) (image, error) {
 	if err != nil {
 		return image{}, err
 	}
-	index, err := layout.ImageIndexFromPath(filepath.Join(p.images, command))
+	index, err := onlyImage(filepath.Join(p.images, command))
 	if err != nil {
 		return image{}, err
 	}
@@ -84,6 +91,22 @@ func (p *plan) built(command string) (image, error) {
 	return one, nil
 }
 
+// onlyImage returns the only image of an OCI layout.
+func onlyImage(folder string) (v1.ImageIndex, error) {
+	root, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := root.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Manifests) != 1 {
+		return nil, fmt.Errorf("the layout has %d images, want one", len(manifest.Manifests))
+	}
+	return root.ImageIndex(manifest.Manifests[0].Digest)
+}
+
 // push pushes images and charts. It checks all tags first: an existing version must be identical.
 func (p *plan) push(ctx context.Context, images []image, charts *packed) error {
 	for _, one := range images {
@@ -104,6 +127,28 @@ func (p *plan) push(ctx context.Context, images []image, charts *packed) error {
 	for _, one := range charts.all {
 		if err := p.pushChart(ctx, one); err != nil {
 			return fmt.Errorf("pushing the chart of %s: %w", one.command, err)
+		}
+	}
+	if err := p.pushMetadata(ctx, charts); err != nil {
+		return fmt.Errorf("pushing %s: %w", repositoryMetadata, err)
+	}
+	return nil
+}
+
+// pushMetadata pushes what Artifact Hub reads of each chart's repository. Its tag belongs to no version.
+func (p *plan) pushMetadata(ctx context.Context, charts *packed) error {
+	text, err := os.ReadFile(filepath.Join(p.out, repositoryMetadata))
+	if err != nil {
+		return err
+	}
+	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), "application/vnd.cncf.artifacthub.config.v1+yaml")
+	metadata, err := mutate.AppendLayers(base, static.NewLayer(text, "application/vnd.cncf.artifacthub.repository-metadata.layer.v1.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, one := range charts.all {
+		if err := remote.Write(one.tag.Context().Tag("artifacthub.io"), metadata, registry(ctx)...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -29,10 +29,9 @@ func main() {
 type plan struct {
 	// repository is the prefix of images and charts, without their names.
 	repository, version string
-	// tree is the checkout; images is the output of `make images`, charts the folder of the charts.
-	// plugin has the kubectl plugin's archives; if empty, none are signed.
-	tree, images, charts, plugin string
-	helm, out                    string
+	// tree is the checkout, images the output of `make images`, out the folder that hack/bundle has written.
+	tree, images, out string
+	helm              string
 	// url is the public URL of the source.
 	url string
 	// created is the time of everything in the release.
@@ -52,10 +51,8 @@ func parse(args []string) (*plan, error) {
 	flags.StringVar(&p.version, "version", "", "Version of images and charts, and the required tag of the commit.")
 	flags.StringVar(&p.tree, "tree", ".", "Folder of the checkout.")
 	flags.StringVar(&p.images, "images", "", "Folder with the OCI layouts and SBOMs of the images.")
-	flags.StringVar(&p.charts, "charts", "", "Folder with the charts.")
-	flags.StringVar(&p.plugin, "plugin", "", "Folder with the kubectl plugin's archives and Krew manifest, which are signed there. If unset, none are signed.")
-	flags.StringVar(&p.helm, "helm", "helm", "Path of helm, which packs and pushes charts.")
-	flags.StringVar(&p.out, "out", "", "Folder to write to.")
+	flags.StringVar(&p.helm, "helm", "helm", "Path of helm, which pushes charts.")
+	flags.StringVar(&p.out, "out", "", "Folder of the release, as hack/bundle has written it. Signatures and the list of digests are written to it.")
 	flags.StringVar(&p.url, "source", "", "Public URL of the source repository.")
 	flags.Int64Var(&created, "created", 0, "Time of the commit, in seconds since 1970. The same value gives the same charts.")
 	flags.BoolVar(&p.trial, "trial", false, "Also release a tree with changes, or a commit without the version's tag. The statements say so.")
@@ -74,7 +71,7 @@ func parse(args []string) (*plan, error) {
 		return nil, errors.New("say where to push: make release PUSH=registry.example.org/fleetgate")
 	}
 	for _, needed := range []struct{ flag, value string }{
-		{"version", p.version}, {"images", p.images}, {"charts", p.charts}, {"out", p.out}, {"source", p.url},
+		{"version", p.version}, {"images", p.images}, {"out", p.out}, {"source", p.url},
 	} {
 		if needed.value == "" {
 			return nil, fmt.Errorf("-%s is needed", needed.flag)
@@ -109,15 +106,13 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	files, err := p.pluginFiles()
+	if err := p.checkSums(); err != nil {
+		return err
+	}
+	charts, err := p.packedCharts(images)
 	if err != nil {
 		return err
 	}
-	charts, err := p.packCharts(ctx, images)
-	if err != nil {
-		return err
-	}
-	defer charts.remove()
 	if err := p.push(ctx, images, charts); err != nil {
 		return err
 	}
@@ -130,10 +125,12 @@ func run(ctx context.Context, args []string) error {
 	if err := signer.verifier.verifyRelease(ctx, all, images, charts); err != nil {
 		return fmt.Errorf("verifying what was pushed: %w", err)
 	}
-	for _, file := range files {
-		if err := errors.Join(signer.signFile(ctx, file), signer.verifier.verifyFile(ctx, file)); err != nil {
-			return err
-		}
+	file := filepath.Join(p.out, checksums)
+	if err := signer.signFile(ctx, file); err != nil {
+		return err
+	}
+	if err := signer.verifier.verifyFile(ctx, file); err != nil {
+		return err
 	}
 	return publish(list, all)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	ggcr "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/sigstore/cosign/v3/pkg/cosign"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
@@ -87,6 +88,11 @@ func TestRelease_IsAcceptedByCosignAndHelm(t *testing.T) {
 					t.Errorf("cosign accepts %q of %s, want signature, provenance and SBOM", got, platform.digest)
 				}
 			}
+			for _, command := range commands {
+				if _, err := remote.Image(digests[0].Registry.Repo("fleetgate", "charts", command).Tag("artifacthub.io")); err != nil {
+					t.Errorf("what Artifact Hub reads of the charts of %s: %v", command, err)
+				}
+			}
 			if got, want := imagesOfChart(t, s, digests[3]), []string{images[1].digest.Name()}; !slices.Equal(got, want) {
 				t.Errorf("the agent's chart as helm renders it runs %q, want %q", got, want)
 			}
@@ -136,10 +142,12 @@ func TestRelease_NeverOverwritesVersion(t *testing.T) {
 	}{
 		"other images": {func(t *testing.T, s *setup) []string {
 			s.images = buildImages(t)
+			s.bundle(t, 1700000000)
 			return nil
 		}, "/fleetgate/gateway:v0.9.0 is in the registry already"},
-		"other charts": {func(*testing.T, *setup) []string {
-			return []string{"-created=1700000001"}
+		"other charts": {func(t *testing.T, s *setup) []string {
+			s.bundle(t, 1700000001)
+			return nil
 		}, "/fleetgate/charts/gateway:0.9.0 is in the registry already"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -176,6 +184,7 @@ func TestRelease_RejectsInvalidInputBeforePush(t *testing.T) {
 		"no password":                {func(t *testing.T, _ *setup) { unset(t, passwordVariable) }, nil, "put the password of the key"},
 		"no key":                     {nil, []string{"-key="}, "say who signs"},
 		"keyless without a token":    {noToken, []string{"-key=", "-identity=me@example.org", "-issuer=https://example.org"}, "SIGSTORE_ID_TOKEN"},
+		"charts of other images":     {func(t *testing.T, s *setup) { s.images = buildImages(t) }, nil, "which is none of this release"},
 		"services that do not exist": {nil, []string{"-transparency-log", "-signing-config=none.json"}, "which services sign"},
 	} {
 		t.Run(name, func(t *testing.T) {

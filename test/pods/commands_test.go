@@ -36,8 +36,10 @@ func commands(document, text string) string {
 // run runs commands as the administrator of a cluster types them, in the project's folder
 // but for the files that they write, and returns what they print.
 func run(ctx context.Context, cluster *env.Cluster, script string) (string, error) {
-	// The pages write values.yaml into the folder in which they are.
-	script = strings.NewReplacer("> values.yaml", `> "$WORK/values.yaml"`, "--values values.yaml", `--values "$WORK/values.yaml"`, "-f values.yaml", `-f "$WORK/values.yaml"`).Replace(script)
+	// The pages write values.yaml into the folder in which they are, and install a release; here are the
+	// charts of the checkout, with images that the nodes have.
+	script = strings.NewReplacer(`"oci://$REGISTRY/charts/gateway" --version "$VERSION"`, "charts/gateway", `"oci://$REGISTRY/charts/agent" --version "$VERSION"`, "charts/agent",
+		"> values.yaml", `> "$WORK/values.yaml"`, "--values values.yaml", `--values "$WORK/values.yaml"`, "-f values.yaml", `-f "$WORK/values.yaml"`).Replace(script)
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	command.Dir = home
 	command.Env = append(environment(), "KUBECONFIG="+breakGlass(cluster))
@@ -49,8 +51,7 @@ func run(ctx context.Context, cluster *env.Cluster, script string) (string, erro
 // environment has the programs of this project, and nothing that the user keeps at home.
 func environment() []string {
 	return append(os.Environ(),
-		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"), "HOME="+work, "WORK="+work, "CLUSTER_CLIENT_ID="+clientID,
-		"REGISTRY=ghcr.io/fleetgate")
+		"PATH="+filepath.Join(home, ".fleetgate", "bin")+":"+os.Getenv("PATH"), "HOME="+work, "WORK="+work, "CLUSTER_CLIENT_ID="+clientID)
 }
 
 // throughHub is kubectl on the member, as a user of the hub.

@@ -78,7 +78,7 @@ var _ = Describe("On real Pods", Ordered, func() {
 	})
 
 	It("installs an agent as the page says, and Ready means registered", func(ctx SpecContext) {
-		Expect(run(ctx, member, commands(installPage, "helm install fleet-agent charts/agent"))).To(ContainSubstring("1/1"))
+		Expect(run(ctx, member, commands(installPage, "helm install fleet-agent"))).To(ContainSubstring("1/1"))
 
 		mc := &clusterv1beta1.MemberCluster{}
 		Expect(hubClient.Get(ctx, client.ObjectKey{Name: memberName}, mc)).To(Succeed())

@@ -58,6 +58,7 @@ var _ = Describe("The charts", Ordered, func() {
 	var gateway, agent *container
 	var started []*container // all that ran, for their logs and their end
 	var values, limits, agentPorts string
+	var onHub, onMember []string // names of the CustomResourceDefinitions of the release
 
 	BeforeAll(func() {
 		dir := GinkgoT().TempDir()
@@ -82,6 +83,17 @@ var _ = Describe("The charts", Ordered, func() {
 		}
 	})
 
+	It("come from a release with checksums, whose images and charts are in a registry", func(ctx SpecContext) {
+		run(ctx, released.folder, "sha256sum", "--check", "--strict", "SHA256SUMS")
+		released.publish(ctx)
+	})
+
+	It("install where the CustomResourceDefinitions of the release were applied before", func(ctx SpecContext) {
+		applyDefinitions(ctx, hub, released.path("gateway-crds.yaml"))
+		applyDefinitions(ctx, member, released.path("agent-crds.yaml"))
+		onHub, onMember = definitionsOn(ctx, hubClient), definitionsOn(ctx, memberClient)
+	})
+
 	It("install a gateway, whose account may do what it has to", func(ctx SpecContext) {
 		ports, err := env.FreePorts(5)
 		Expect(err).NotTo(HaveOccurred())
@@ -91,8 +103,10 @@ var _ = Describe("The charts", Ordered, func() {
 		leadToLoopback(ctx, hubClient)
 		gateway = prepare(ctx, hub, hubClient, findPod(ctx, hubClient, gatewayApplication), "gateway", "--kubeconfig")
 		started = append(started, gateway)
+		expectPublished(ctx, "gateway", gateway.pod)
 		gateway.startReady(ctx)
 		Eventually(ended, patience).Should(Receive(Succeed()))
+		Expect(definitionsOn(ctx, hubClient)).To(ConsistOf(onHub), "the release has what the gateway installs")
 
 		Eventually(func(g Gomega) {
 			for _, name := range []string{"v1alpha1.cluster.core.oam.dev", "v1alpha1.tunnel.fleetgate.io", "v1alpha1.webhook.fleetgate.io"} {
@@ -110,12 +124,14 @@ var _ = Describe("The charts", Ordered, func() {
 		agent = prepare(ctx, member, memberClient, findPod(ctx, memberClient, agentApplication), "agent", "--member-kubeconfig")
 		started = append(started, agent)
 		Expect(agent.pod.Labels).To(HaveKeyWithValue("app", "fleet-agent"))
+		expectPublished(ctx, "agent", agent.pod)
 		agent.startReady(ctx)
 		Eventually(ended, patience).Should(Receive(Succeed()))
 
 		bootstrap := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enroll.BootstrapSecret}}
 		Expect(memberClient.Get(ctx, client.ObjectKeyFromObject(bootstrap), bootstrap)).To(Satisfy(apierrors.IsNotFound), "the token is forgotten")
 		expectJoined(ctx)
+		Expect(definitionsOn(ctx, memberClient)).To(ConsistOf(onMember), "the release has what the agent installs")
 
 		By("having asked for it at the level of agents, and not at that of everybody's accounts")
 		toHub, err := kubernetes.NewForConfig(hub.Config())

@@ -81,7 +81,7 @@ func prepare(ctx context.Context, cluster *env.Cluster, of client.Client, pod *c
 	})).To(Succeed())
 	mountConfiguration(ctx, of, pod, dir, strings.NewReplacer(mounted...))
 	options := env.ProcessOptions{
-		Name: program, Dir: dir, Path: filepath.Join(home, ".fleetgate", "bin", program), Args: append(spec.Args, flag+"="+kubeconfig),
+		Name: program, Dir: dir, Path: released.binary(program), Args: append(spec.Args, flag+"="+kubeconfig),
 		StartTimeout: patience,
 	}
 	for _, variable := range spec.Env {

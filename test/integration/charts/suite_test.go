@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package charts_test installs the charts with Helm on real API servers that enforce Pod
-// Security "restricted". Nodes are missing, so the suite is the kubelet: it runs the
+// Security "restricted", from a release in a registry of the suite. Nodes are missing, so the suite is the kubelet: it runs the
 // commands of the Pods that appear, with their arguments, environment and account, and
 // says of a Pod what its probes say.
 package charts_test
@@ -38,7 +38,8 @@ var (
 	// hubClient and memberClient speak as the break-glass administrator.
 	hubClient, memberClient client.Client
 	// home is the project's folder.
-	home string
+	home     string
+	released *release
 )
 
 func TestCharts(t *testing.T) {
@@ -57,6 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	build, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
 	home = filepath.Dir(build)
+	released = newRelease(ctx)
 	progress := func(line string) { GinkgoWriter.Println(line) }
 	clusters, err := env.StartAll(ctx, env.Options{Name: "hub", Progress: progress}, env.Options{Name: "member-1", Progress: progress})
 	Expect(err).NotTo(HaveOccurred())
@@ -82,8 +84,12 @@ func clientOf(cluster *env.Cluster) client.Client {
 	return c
 }
 
-// helm runs Helm on a cluster, as its administrator, and returns what it prints.
+// helm runs Helm on a cluster, as its administrator, and returns what it prints. It installs from the
+// suite's registry, which has no TLS.
 func helm(ctx context.Context, cluster *env.Cluster, args ...string) (string, error) {
+	if args[0] == "install" || args[0] == "upgrade" {
+		args = append(args, "--version="+number(), "--plain-http")
+	}
 	command := exec.CommandContext(ctx, filepath.Join(home, ".fleetgate", "bin", "helm"),
 		append(args, "--namespace="+namespace, "--kubeconfig="+filepath.Join(cluster.Dir, env.BreakGlass+".kubeconfig"))...)
 	// No file of the user's own decides what happens.
@@ -103,5 +109,3 @@ func inBackground(ctx context.Context, cluster *env.Cluster, args ...string) <-c
 	}()
 	return ended
 }
-
-func chart(name string) string { return filepath.Join(home, "charts", name) }

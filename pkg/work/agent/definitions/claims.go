@@ -30,6 +30,20 @@ func EnsureClaims(ctx context.Context, member client.Client) error {
 	return nil
 }
 
+// All returns every kind that an agent can install, with its label. Ensure and EnsureClaims keep
+// definitions with this label up to date, also if another tool created them.
+func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	all, err := crds.Named(crds.AppliedWorks, crds.AppliedManifestWorks, crds.ClusterClaims)
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, clusterProperties())
+	for _, crd := range all {
+		metav1.SetMetaDataLabel(&crd.ObjectMeta, InstalledByLabel, InstalledByAgent)
+	}
+	return all, nil
+}
+
 // clusterProperties is ClusterProperty of about.k8s.io. v1alpha1 is the storage version: a definition
 // that others apply later may lack v1beta1, and every stored version must be in it.
 func clusterProperties() *apiextensionsv1.CustomResourceDefinition {
