@@ -180,6 +180,12 @@ var _ = Describe("An add-on", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(crp.Status.SelectedResources).To(ContainElement(And(HaveField("Kind", "ConfigMap"), HaveField("Name", "pod-network"))))
 
+		By("bringing it to a member that joins later")
+		join(ctx, "net-new", map[string]string{"cni": "pod-network"})
+		agent("net-new")
+		report(ctx, "net-new", withProperty(podCIDRs, "10.4.0.0/16"))
+		Eventually(pools("net-new")).WithTimeout(soon).WithPolling(often).Should(Equal([]string{"10.4.0.0/16"}))
+
 		By("removing the label, and so the add-on, from one member")
 		edit(ctx, "net-6", func(m *clusterv1beta1.MemberCluster) { delete(m.Labels, "cni") })
 		evict(ctx, "pod-network", "net-6")

@@ -251,6 +251,16 @@ var _ = Describe("The user that the member sees", func() {
 		Expect(err).To(HaveOccurred())
 		Expect(stderr).To(ContainSubstring(`Error from server (Forbidden): configmaps is forbidden: User "editor" cannot list resource "configmaps" in API group "" in the namespace "shop"`))
 		must(ctx, configFor(memberName, editor, team), "", "-n", namespace, "get", "configmaps")
+
+		By("comparing it with what the member answers without a proxy")
+		rejection := func(config *rest.Config) string {
+			body, err := clientsetFor(config).CoreV1().RESTClient().Get().Namespace(namespace).Resource("configmaps").Do(ctx).Raw()
+			Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
+			return string(body)
+		}
+		direct := member.Config()
+		direct.Impersonate = rest.ImpersonationConfig{UserName: editor}
+		Expect(rejection(configFor(memberName, editor))).To(Equal(rejection(direct)))
 	})
 
 	It("cannot be in system:masters, and the rejection names the remedy", func(ctx SpecContext) {

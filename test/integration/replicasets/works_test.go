@@ -84,6 +84,11 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 		By("removing the first Placement")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2:]...)))
+
+		By("deciding for fewer clusters")
+		b.decide(ctx, "q-decision-1", b.clusters[3])
+		b.sum(ctx, "q")
+		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[3])))
 	})
 
 	It("restores changed and deleted ManifestWorks", func(ctx SpecContext) {
