@@ -45,7 +45,7 @@ type tunnels struct {
 }
 
 // unreadInTunnels limits the unread data of all tunnels. Together with
-// clustergateway.DefaultUnread it makes the 512 MiB of docs/how-to/tunnels.md.
+// clustergateway.DefaultUnread it makes the 512 MiB of docs/reference/tunnels.md.
 const unreadInTunnels = 256 << 20
 
 // newTunnels creates the registry that all protocols share.

@@ -11,5 +11,5 @@
 //
 // They look at what changes a spec: an object that was stored before them can still
 // get labels and lose finalizers. Where they differ from the provider's webhooks on
-// purpose, docs/how-to/policies.md says so.
+// purpose, docs/reference/policies.md says so.
 package capz

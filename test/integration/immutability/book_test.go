@@ -16,7 +16,7 @@ import (
 )
 
 // refusedInTheBook are the line numbers of objects in the book that a hub rejects, by rejection
-// text. docs/how-to/policies.md explains each text.
+// text. docs/reference/policies.md explains each text.
 var refusedInTheBook = map[string][]int{
 	`in body must be of type`:                                  {2791},
 	`spec.identityRef: Invalid value: identityRef is required`: {386, 402, 432, 504, 2533, 2552, 2870, 2900, 2932, 2960, 3017, 3057, 3131},

@@ -32,7 +32,7 @@ var _ = Describe("A placement from the public documentation", func() {
 		crp, err := statusOf(ctx, "crp-1")
 		Expect(err).NotTo(HaveOccurred())
 
-		// The three conditions of the documentation; see docs/how-to/placement.md, Names of conditions.
+		// The three conditions of the documentation; see docs/reference/placement.md.
 		placement := brief(crp.Status.Conditions, "", crp.Generation)
 		Expect(placement).To(ContainElements(
 			"ClusterResourcePlacementScheduled=True/SchedulingPolicyFulfilled",

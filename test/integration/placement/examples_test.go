@@ -38,11 +38,11 @@ var _ = Describe("Examples", func() {
 		}
 	},
 		Entry("on placements", "how-to/placement.md"),
+		Entry("on policies of placements", "reference/placement.md"),
 		Entry("on rollouts", "how-to/rollout.md"),
 		Entry("on evictions", "how-to/eviction.md"),
 		Entry("on overrides", "how-to/overrides.md"),
 		Entry("on placed resources", "reference/placed-resources.md"),
-		Entry("for users of another product", "getting-started/coming-from.md"),
 	)
 
 	It("of the folder are accepted unchanged, in the order of their files", func(ctx SpecContext) {
