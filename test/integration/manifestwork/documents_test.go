@@ -18,19 +18,21 @@ import (
 	"fleetgate.io/fleetgate/test/support/expect"
 )
 
-// examples returns the YAML blocks of docs/how-to/manifestworks.md, in order.
+// examples returns the YAML blocks of the guide on ManifestWorks, then those of the reference.
 func examples() []string {
 	GinkgoHelper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "manifestworks.md"))
-	Expect(err).NotTo(HaveOccurred())
 	var all []string
-	for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
-		all = append(all, string(found[1]))
+	for _, folder := range []string{"how-to", "reference"} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", folder, "manifestworks.md"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, found := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(text, -1) {
+			all = append(all, string(found[1]))
+		}
 	}
 	return all
 }
 
-var _ = Describe("The examples of docs/how-to/manifestworks.md", func() {
+var _ = Describe("The examples of the pages on ManifestWorks", func() {
 	It("are applied, the first unchanged and the others as additions to it", func(ctx SpecContext) {
 		pieces := examples()
 		Expect(len(pieces)).To(BeNumerically(">=", 6))
