@@ -45,8 +45,9 @@ type verdict struct {
 	Name      string         `json:"name"`
 	Object    map[string]any `json:"object"`
 	Old       map[string]any `json:"old"`
-	// May is what the user may do, as verb and resource with the subresource behind a slash, in all
-	// namespaces or, with "in" and a namespace behind it, there.
+	// May is what the user may do, as verb and resource with the subresource behind a slash, with
+	// "named" and a name behind it for one object, in all namespaces or, with "in" and a namespace at the
+	// end, there.
 	May []string `json:"may"`
 	// Labels are those of the namespace, Parameter the object that the policy is asked with.
 	Labels    map[string]string `json:"labels"`
@@ -59,8 +60,10 @@ type verdict struct {
 func (v verdict) Authorize(_ context.Context, of authorizer.Attributes) (authorizer.Decision, string, error) {
 	resource := schema.GroupResource{Group: of.GetAPIGroup(), Resource: path.Join(of.GetResource(), of.GetSubresource())}
 	right := of.GetVerb() + " " + resource.String()
-	if slices.Contains(v.May, right) || slices.Contains(v.May, right+" in "+of.GetNamespace()) {
-		return authorizer.DecisionAllow, "", nil
+	for _, which := range []string{right, right + " named " + of.GetName()} {
+		if slices.Contains(v.May, which) || slices.Contains(v.May, which+" in "+of.GetNamespace()) {
+			return authorizer.DecisionAllow, "", nil
+		}
 	}
 	return authorizer.DecisionNoOpinion, "", nil
 }

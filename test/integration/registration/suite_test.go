@@ -89,8 +89,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	_, err = envtest.InstallCRDs(hub.Config(), envtest.CRDInstallOptions{CRDs: hubCRDs})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(hubClient.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusterv1beta1.SystemNamespace}})).To(Succeed())
-	ofMembers := policies.Members(policies.Parameters{TokenLifetime: registration.DefaultAgentTokenLifetime})
-	for _, policy := range mutation.Left(slices.Concat(policies.Registration(), ofMembers, policies.MemberBounds())) {
+	// The gateway of this suite has the rights of an administrator; no policy has to know its name.
+	parameters := policies.Parameters{TokenLifetime: registration.DefaultAgentTokenLifetime, GatewayUser: "gateway"}
+	for _, policy := range mutation.Left(slices.Concat(policies.Registration(), policies.Members(parameters), policies.Identities(parameters), policies.MemberBounds())) {
 		Expect(hubClient.Create(ctx, policy)).To(Succeed())
 	}
 })
