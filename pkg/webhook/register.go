@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -52,7 +53,7 @@ func Register(mgr ctrl.Manager, strictness Strictness) error {
 		return fmt.Errorf("making a discovery client of the hub: %w", err)
 	}
 	hub := Hub{
-		Scheme: mgr.GetScheme(), Live: mgr.GetAPIReader(), Reviews: mgr.GetClient(), Mapper: mgr.GetRESTMapper(),
+		Scheme: mgr.GetScheme(), Live: mgr.GetAPIReader(), Reviews: author.Cached(mgr.GetClient(), clock.RealClock{}), Mapper: mgr.GetRESTMapper(),
 		Discovery: discoverer, Strictness: strictness,
 	}
 	for path, handler := range Handlers(hub) {

@@ -39,7 +39,8 @@ func BenchmarkAuthors(b *testing.B) {
 // admissionOfAuthors measures the admission of a placement by the hub's API server and both
 // webhooks at 100 reviews per second, independent of earlier responses: for an administrator; for
 // an author who can read the one object; and, at two reviews per second, for an author who can read
-// each kind in a namespace. The last costs two access reviews for each kind of the hub, and a list.
+// each kind in a namespace. The last costs two access reviews for each kind of the hub, and a list. The
+// gateway shares results of access reviews for five seconds, so most requests find them.
 func admissionOfAuthors(b *testing.B) {
 	f := startFleet(b, "authors")
 	scheme := runtime.NewScheme()
