@@ -62,7 +62,7 @@ func (p *Peers) announce(ctx context.Context, mux *native.Multiplexer) {
 		return
 	}
 	defer stream.Close()
-	lines := newLines()
+	lines := &lines{some: make(chan struct{}, 1), pending: map[string]bool{}}
 	defer p.registry.listeners.add(subscriber{changed: lines.add, repeats: true})()
 	for {
 		select {
@@ -124,10 +124,6 @@ type lines struct {
 	// mu guards pending.
 	mu      sync.Mutex
 	pending map[string]bool
-}
-
-func newLines() *lines {
-	return &lines{some: make(chan struct{}, 1), pending: map[string]bool{}}
 }
 
 func (l *lines) add(member string, connected bool) {

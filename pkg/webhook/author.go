@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -76,10 +75,6 @@ type contents struct {
 	// mu guards discovered, the time of the last discovery of the hub's kinds.
 	mu         sync.Mutex
 	discovered time.Time
-}
-
-func newContents(kinds discovery.DiscoveryInterface, live client.Reader) *contents {
-	return &contents{kinds: selection.NewKinds(kinds, selection.Filter{}), live: live}
 }
 
 // Kinds are those that a namespace carries with it.

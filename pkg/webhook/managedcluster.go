@@ -59,14 +59,10 @@ func (d clustersDefaulter) Default(ctx context.Context, cluster *clusterv1.Manag
 		cluster.Spec.LeaseDurationSeconds = defaultPeriod
 	}
 	// An agent must not write labels, so an update of other fields by an agent does not set this one.
-	if cluster.Labels[clusterv1.ClusterSetLabel] == "" && (older == nil || !isKlusterlet(request.UserInfo.Username)) {
+	if cluster.Labels[clusterv1.ClusterSetLabel] == "" && (older == nil || !strings.HasPrefix(request.UserInfo.Username, clusterv1.UserPrefix)) {
 		metav1.SetMetaDataLabel(&cluster.ObjectMeta, clusterv1.ClusterSetLabel, clusterv1beta2.DefaultSet)
 	}
 	return nil
-}
-
-func isKlusterlet(user string) bool {
-	return strings.HasPrefix(user, clusterv1.UserPrefix)
 }
 
 // dateTaints writes when taints came or changed, and returns the keys of those whose time

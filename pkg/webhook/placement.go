@@ -106,7 +106,7 @@ func (v placementValidator[P]) refuse(ctx context.Context, older *P, newer P, pr
 	if err != nil {
 		return err
 	}
-	return invalid(v.groupKind(), newer, append(problems, refusals...))
+	return invalid(schema.GroupKind{Group: placementv1beta1.GroupVersion.Group, Kind: v.kind}, newer, append(problems, refusals...))
 }
 
 // meansTheSame takes defaults into account: they are filled in with the first
@@ -126,8 +126,4 @@ func (v placementValidator[P]) ValidateDelete(context.Context, P) (admission.War
 func (v placementValidator[P]) problems(placement P) field.ErrorList {
 	meta := metav1.ObjectMeta{Name: placement.GetName(), Namespace: placement.GetNamespace()}
 	return validation.ValidatePlacement(&meta, placement.GetSpec(), v.clusterScoped, v.scopes)
-}
-
-func (v placementValidator[P]) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: placementv1beta1.GroupVersion.Group, Kind: v.kind}
 }

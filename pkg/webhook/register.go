@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/selection"
 	"fleetgate.io/fleetgate/pkg/webhook/author"
 )
 
@@ -68,7 +69,7 @@ func Handlers(hub Hub) map[string]http.Handler {
 	authors, resources := authors{reviews: hub.Reviews}, resourcesOf(hub.Mapper)
 	overrides := overrides{live: hub.Live, resources: resources, authors: authors, trusting: hub.TrustAuthors}
 	disruption, envelopes := disruption{live: hub.Live}, envelopes{resources: resources, authors: authors, strict: hub.StrictEnvelopes}
-	authorHub := author.Hub{Resources: resources, Contents: newContents(hub.Discovery, hub.Live)}
+	authorHub := author.Hub{Resources: resources, Contents: &contents{kinds: selection.NewKinds(hub.Discovery, selection.Filter{}), live: hub.Live}}
 	handlers := map[string]http.Handler{
 		pathOf("validate", "ClusterResourceOverride"):                  validating(hub, "ClusterResourceOverride", overrides.cluster),
 		pathOf("validate", "ResourceOverride"):                         validating(hub, "ResourceOverride", overrides.namespaced),

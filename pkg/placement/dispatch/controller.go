@@ -122,13 +122,9 @@ func (r *Reconciler) dispatch(ctx context.Context, b placementv1beta1.BindingObj
 	case in.member == nil:
 		return 0, nil // The scheduler deletes the binding of a leaving member.
 	}
-	if err := r.ensureFinalizer(ctx, b); err != nil {
+	if err := reconcileutil.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName()); err != nil {
 		return 0, err
 	}
 	works, err := r.sync(ctx, in)
 	return r.report(ctx, in, works, err)
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "adding the finalizer to binding %q", b.GetName())
 }

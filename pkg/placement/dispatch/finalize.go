@@ -43,7 +43,7 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 		return err
 	}
 	if !stays || len(works) == 0 {
-		return r.removeFinalizer(ctx, b)
+		return reconcileutil.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
 	}
 	for _, work := range works {
 		if work.DeletionTimestamp != nil {
@@ -59,10 +59,6 @@ func (r *Reconciler) finalize(ctx context.Context, b placementv1beta1.BindingObj
 // whole returns a Work with the name of a metadata object, for writes.
 func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
 	return &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: work.Namespace, Name: work.Name}}
-}
-
-func (r *Reconciler) removeFinalizer(ctx context.Context, b placementv1beta1.BindingObject) error {
-	return reconcileutil.RemoveFinalizer(ctx, r.Client, b, placementv1beta1.WorkCleanupFinalizer, "removing the finalizer of binding %q", b.GetName())
 }
 
 // A member's agent cannot see why a Work is deleted, and its action depends on that: a change of a

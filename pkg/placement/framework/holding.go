@@ -50,7 +50,7 @@ func byRemovalOrder(a, b Holding) int {
 	case a.Score != nil && b.Score == nil:
 		return 1
 	case a.Score != nil && *a.Score != *b.Score:
-		return a.Score.compare(*b.Score)
+		return cmp.Or(cmp.Compare(a.Score.Spread, b.Score.Spread), cmp.Compare(a.Score.Affinity, b.Score.Affinity))
 	}
 	return strings.Compare(a.Cluster, b.Cluster)
 }
@@ -61,8 +61,4 @@ type Score struct {
 	Spread int32
 	// Affinity is the sum of the cluster's weights.
 	Affinity int32
-}
-
-func (s Score) compare(other Score) int {
-	return cmp.Or(cmp.Compare(s.Spread, other.Spread), cmp.Compare(s.Affinity, other.Affinity))
 }

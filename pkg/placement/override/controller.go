@@ -101,7 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // keep creates a snapshot if the override differs from the newest one. It leaves one latest label, and
 // at most history snapshots besides the used ones.
 func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained bool, err error) {
-	if err := r.ensureFinalizer(ctx, override); err != nil {
+	if err := reconcileutil.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override)); err != nil {
 		return false, err
 	}
 	hash, err := r.kind.hashOf(override)
@@ -150,7 +150,8 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 		case objects.IsLatest(s) != current:
 			// A rollout that has read the label may be about to use it.
 			retained = retained || i < surplus
-			err = r.Client.Patch(ctx, s, labelLatest(current))
+			err = r.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType,
+				fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t"}}}`, placementv1beta1.IsLatestSnapshotLabel, current)))
 		case i >= surplus:
 		case used.Has(client.ObjectKeyFromObject(s)):
 			retained = true
@@ -162,15 +163,6 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 		}
 	}
 	return retained, nil
-}
-
-func labelLatest(latest bool) client.Patch {
-	return client.RawPatch(types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t"}}}`, placementv1beta1.IsLatestSnapshotLabel, latest))
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, override client.Object) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override))
 }
 
 // finalize withdraws the override's snapshots and removes the finalizer. Used snapshots outlive the

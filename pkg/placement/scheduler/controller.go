@@ -120,7 +120,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 	if policySnapshot == nil {
 		return 0, nil // The missing object triggers the placement again.
 	}
-	if err := r.ensureFinalizer(ctx, placement); err != nil {
+	if err := reconcileutil.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName()); err != nil {
 		return 0, err
 	}
 	bindings, err := objects.Bindings(ctx, r.Client, key)
@@ -287,10 +287,6 @@ func (r *Reconciler) writeStatus(ctx context.Context, s placementv1beta1.PolicyS
 		return fmt.Errorf("writing the status of policy snapshot %q: %w", s.GetName(), err)
 	}
 	return nil
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, placement placementv1beta1.PlacementObject) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, placement, placementv1beta1.SchedulerCleanupFinalizer, "adding the scheduler's finalizer to placement %q", placement.GetName())
 }
 
 // finalize deletes all bindings of a placement that is being deleted, and removes the finalizer. The

@@ -144,7 +144,7 @@ func Inside(namespace string, terms []placementv1beta1.ResourceSelectorTerm) str
 		return namespace
 	}
 	for _, term := range terms {
-		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && isNamespaceTerm(term) {
+		if term.SelectionScope == placementv1beta1.NamespaceWithResourceSelectors && term.Group == "" && term.Version == "v1" && term.Kind == "Namespace" {
 			namespace = term.Name
 		}
 	}
@@ -164,10 +164,6 @@ func LacksNamespace(terms []placementv1beta1.ResourceSelectorTerm, selected []*u
 func CarriesContents(term placementv1beta1.ResourceSelectorTerm) bool {
 	return term.Group == namespaceKind.Group && term.Kind == namespaceKind.Kind &&
 		(term.SelectionScope == "" || term.SelectionScope == placementv1beta1.NamespaceWithResources)
-}
-
-func isNamespaceTerm(term placementv1beta1.ResourceSelectorTerm) bool {
-	return term.Group == "" && term.Version == "v1" && term.Kind == "Namespace"
 }
 
 // resolveTerm resolves one selector. inside is the namespace for selectors of namespaced kinds, or ""

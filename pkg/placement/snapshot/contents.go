@@ -53,8 +53,6 @@ type Part struct {
 	Resources []placementv1beta1.ResourceIdentifier
 	// Hash is Hash(Manifests).
 	Hash string
-	// Piece is the number, from 0, of a part that was divided because its Works would be too large.
-	Piece int
 }
 
 // Reader reads the contents of resource snapshots, as [Contents] does.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
@@ -68,7 +69,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(r.source.name()).
 		Watches(&multiclusterv1alpha1.PlacementDecision{}, enqueue.After(settle, r.owner)).
-		Watches(&multiclusterv1alpha1.ClusterProfile{}, enqueue.After(settle, r.ofProfile), r.comesOrGoes()).
+		Watches(&multiclusterv1alpha1.ClusterProfile{}, enqueue.After(settle, r.ofProfile), builder.WithPredicates(enqueue.Updates(func(was, is *multiclusterv1alpha1.ClusterProfile) bool { return r.isOurs(was) != r.isOurs(is) }))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	return reconcileutil.SetupError(r.source.name(), r.source.watch(b).Complete(r))
 }

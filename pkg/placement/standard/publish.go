@@ -64,7 +64,8 @@ func (r *Reconciler) publish(ctx context.Context, key types.NamespacedName, plac
 	}
 	wrote, err := r.write(ctx, objects, existing)
 	if wrote != nil && len(missing) > 0 {
-		r.tellMissing(placement, wrote, missing)
+		r.Recorder.Eventf(placement, wrote, corev1.EventTypeWarning, multiclusterv1alpha1.EventClustersNotPublished, "DecisionPublished",
+			"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, refusal.Names(missing, maxNamed), r.Manager, r.Namespace)
 	}
 	return err
 }
@@ -252,9 +253,4 @@ func (r *Reconciler) remove(ctx context.Context, object *multiclusterv1alpha1.Pl
 		return fmt.Errorf("deleting PlacementDecision %s/%s: %w", object.Namespace, object.Name, err)
 	}
 	return nil
-}
-
-func (r *Reconciler) tellMissing(placement client.Object, decision *multiclusterv1alpha1.PlacementDecision, missing []string) {
-	r.Recorder.Eventf(placement, decision, corev1.EventTypeWarning, multiclusterv1alpha1.EventClustersNotPublished, "DecisionPublished",
-		"Not in PlacementDecisions of %s: %s without a ClusterProfile of manager %s in namespace %s", multiclusterv1alpha1.GroupName, refusal.Names(missing, maxNamed), r.Manager, r.Namespace)
 }

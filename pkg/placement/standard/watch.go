@@ -67,11 +67,6 @@ func (r *Reconciler) ofProfile(profile client.Object) []types.NamespacedName {
 	return r.wanted.of(profile.GetName())
 }
 
-// comesOrGoes passes that a profile can be named from now on, or no longer.
-func (r *Reconciler) comesOrGoes() builder.Predicates {
-	return builder.WithPredicates(enqueue.Updates(func(was, is *multiclusterv1alpha1.ClusterProfile) bool { return r.isOurs(was) != r.isOurs(is) }))
-}
-
 // requestChanged passes changes of a placement's request to be published.
 func requestChanged() builder.Predicates {
 	return builder.WithPredicates(predicate.Or[client.Object](

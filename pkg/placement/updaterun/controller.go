@@ -152,7 +152,7 @@ func (r *Reconciler) advance(ctx context.Context, run placementv1beta1.UpdateRun
 	if run.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, r.finalize(ctx, run)
 	}
-	if err := r.ensureFinalizer(ctx, run); err != nil {
+	if err := reconcileutil.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer"); err != nil {
 		return ctrl.Result{}, err
 	}
 	status, state := run.GetStatus(), run.GetSpec().State
@@ -336,10 +336,6 @@ func beginsToStick(before, after *placementv1beta1.UpdateRunStatus) string {
 		return why
 	}
 	return ""
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, run placementv1beta1.UpdateRunObject) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, run, placementv1beta1.UpdateRunFinalizer, "adding the finalizer")
 }
 
 // finalize deletes a run's approval requests and removes the finalizer. Members keep what they have.

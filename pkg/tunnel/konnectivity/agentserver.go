@@ -220,7 +220,7 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	connected.Inc()
 	defer connected.Dec()
 	a.options.Changed(member)
-	info := serverInfo{id: a.serverID(s.streamIndex), count: a.servers(), extended: agent.extended}
+	info := serverInfo{id: a.serverID(s.streamIndex), count: min(max(a.options.Replicas(), 1)*a.options.StreamsPerAgent, maxServers), extended: agent.extended}
 	if err := stream.SendHeader(info.metadata()); err != nil {
 		return err
 	}
@@ -230,11 +230,6 @@ func (a *AgentServer) connect(stream grpc.ServerStream) error {
 	a.options.Metrics.streamError(fromAgent, err)
 	klog.FromContext(ctx).V(2).Info("Konnectivity session ended", "member", member, "agent", agent.id, "reason", err.Error())
 	return status.Error(codes.Unavailable, err.Error())
-}
-
-// servers is the number of servers that is sent to agents.
-func (a *AgentServer) servers() int {
-	return min(max(a.options.Replicas(), 1)*a.options.StreamsPerAgent, maxServers)
 }
 
 func (a *AgentServer) serverID(streamIndex int) string {

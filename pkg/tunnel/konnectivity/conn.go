@@ -47,7 +47,7 @@ type conn struct {
 var _ net.Conn = (*conn)(nil)
 
 func newConn(l *multiplexer, id int64, local, remote net.Addr) *conn {
-	c := &conn{multiplexer: l, id: id, local: local, remote: remote, in: newInbox(l.unread), onClose: func() {}}
+	c := &conn{multiplexer: l, id: id, local: local, remote: remote, in: inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), unread: l.unread}, onClose: func() {}}
 	c.out.room = make(chan struct{}, 1)
 	c.out.window, c.out.packet = unlimited, upstreamPayload
 	if l.extended {

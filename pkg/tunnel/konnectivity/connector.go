@@ -101,7 +101,7 @@ func (c *Connector) Run(ctx context.Context) error {
 		return err
 	}
 	pprof.Do(ctx, pprof.Labels("tunnel", "konnectivity-agent", "member", c.Member), func(ctx context.Context) {
-		newServers(run).loop(ctx)
+		(&servers{Connector: run, ended: make(chan struct{}, 1), open: map[string]*connection{}, known: 1}).loop(ctx)
 	})
 	return nil
 }
@@ -159,10 +159,6 @@ type servers struct {
 	known int
 	// failures in a row, of attempts and of streams that did not last.
 	failures int
-}
-
-func newServers(c *Connector) *servers {
-	return &servers{Connector: c, ended: make(chan struct{}, 1), open: map[string]*connection{}, known: 1}
 }
 
 func (s *servers) loop(ctx context.Context) {

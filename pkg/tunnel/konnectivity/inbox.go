@@ -43,10 +43,6 @@ type inbox struct {
 	err error
 }
 
-func newInbox(unread *budget.Budget) inbox {
-	return inbox{ready: make(chan struct{}, 1), drained: make(chan struct{}, 1), unread: unread}
-}
-
 // count counts what is queued; mu is held.
 func (q *inbox) count(change int) {
 	q.queued += change

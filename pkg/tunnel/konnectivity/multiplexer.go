@@ -75,7 +75,7 @@ func newMultiplexer(stream messageStream, extended, gateway bool, queueLimit int
 	}
 	return &multiplexer{
 		stream: stream, extended: extended, gateway: gateway, queueLimit: queueLimit, unread: unread, meter: m,
-		out: newOutbox(), done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
+		out: outbox{wake: make(chan struct{}, 1), overrun: make(chan struct{})}, done: make(chan struct{}), conns: map[int64]*conn{}, arrived: make(chan struct{}, 1),
 	}
 }
 

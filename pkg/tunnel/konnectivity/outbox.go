@@ -71,10 +71,6 @@ type outgoing struct {
 	err error
 }
 
-func newOutbox() outbox {
-	return outbox{wake: make(chan struct{}, 1), overrun: make(chan struct{})}
-}
-
 // send queues a packet that goes before all data.
 func (o *outbox) send(p packet) {
 	o.mu.Lock()

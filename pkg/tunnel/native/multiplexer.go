@@ -114,7 +114,7 @@ func New(conn net.Conn, side Side, o Options) *Multiplexer {
 	if c.max <= 0 {
 		c.max = defaultMaxStreams
 	}
-	c.out = newWriter(c.wire, c.fail)
+	c.out = &writer{wire: c.wire, fail: c.fail, kick: make(chan struct{}, 1)}
 	c.background.Go(c.receive)
 	c.background.Go(c.transmit)
 	return c

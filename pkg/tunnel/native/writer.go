@@ -45,10 +45,6 @@ type waiter struct {
 	ticket int
 }
 
-func newWriter(w *wire, fail func(error)) *writer {
-	return &writer{wire: w, fail: fail, kick: make(chan struct{}, 1)}
-}
-
 // control sends a frame of the protocol itself; it never waits.
 func (w *writer) control(k kind, stream uint32, payload []byte) {
 	w.mu.Lock()

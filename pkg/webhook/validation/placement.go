@@ -55,7 +55,7 @@ func ValidatePlacementUpdate(older, newer *placementv1beta1.PlacementSpec) field
 	if placementType(older.Policy) != placementType(newer.Policy) {
 		all = append(all, field.Invalid(path.Child("placementType"), placementType(newer.Policy), placementTypeImmutable))
 	}
-	if removedToleration(tolerations(older.Policy), tolerations(newer.Policy)) {
+	if !sets.New(tolerations(newer.Policy)...).HasAll(tolerations(older.Policy)...) {
 		all = append(all, field.Invalid(path.Child("tolerations"), tolerations(newer.Policy), tolerationsAppendOnly))
 	}
 	return all
@@ -74,12 +74,6 @@ func tolerations(policy *placementv1beta1.PlacementPolicy) []placementv1beta1.To
 		return nil
 	}
 	return policy.Tolerations
-}
-
-// removedToleration reports whether one of the older tolerations is not among
-// the newer ones; a changed one counts as removed.
-func removedToleration(older, newer []placementv1beta1.Toleration) bool {
-	return !sets.New(newer...).HasAll(older...)
 }
 
 func validateSelectors(selectors []placementv1beta1.ResourceSelectorTerm, clusterScoped bool, scopes Scopes, path *field.Path) field.ErrorList {

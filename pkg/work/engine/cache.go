@@ -32,17 +32,12 @@ type cache struct {
 
 func newCaches() *caches { return &caches{seed: maphash.MakeSeed(), works: map[string]*cache{}} }
 
-// newObjects returns an empty cache.
-func newObjects(seed maphash.Seed) objects {
-	return objects{seed: seed, known: map[memberwatch.Object]cachedObject{}}
-}
-
 // of returns the cache of a work and creates it if needed.
 func (m *caches) of(work string) *cache {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.works[work] == nil {
-		m.works[work] = &cache{objects: newObjects(m.seed)}
+		m.works[work] = &cache{objects: objects{seed: m.seed, known: map[memberwatch.Object]cachedObject{}}}
 	}
 	return m.works[work]
 }

@@ -242,9 +242,6 @@ func isWrittenBy(object *metav1.PartialObjectMetadata, manager string) bool {
 	return len(object.ManagedFields) > 0 && onlyHolds(manager, object.ManagedFields)
 }
 
-// isNothing reports whether nothing keeps the container.
-func (c contents) isNothing() bool { return len(c.others)+len(c.going)+len(c.unknown) == 0 }
-
 // text names the first object that keeps the container and counts the others.
 func (c contents) text() string {
 	all := append(append(append([]string(nil), c.others...), c.going...), c.unknown...)

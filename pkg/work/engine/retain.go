@@ -125,7 +125,7 @@ func (e *Engine) stays(ctx context.Context, p pruning, live *unstructured.Unstru
 // keeps the container until it is empty. A deleted work waits for objects that may be deleted soon,
 // and then releases the container, so that its own deletion completes.
 func (e *Engine) keepContainer(w Work, found contents) stay {
-	if found.isNothing() {
+	if len(found.others)+len(found.going)+len(found.unknown) == 0 {
 		return stay{}
 	}
 	elapsed := e.clock.Since(w.Ending)

@@ -35,10 +35,6 @@ func (r Run) then(now Run) Run {
 	return now
 }
 
-func (r Run) completion() availability.Completion {
-	return availability.Completion{Result: availability.Result(r.Result), Reason: r.Reason}
-}
-
 // runOf returns the state of an item's run as the object shows it.
 func (i Item) runOf(object *unstructured.Unstructured) Run {
 	if i.run == "" {
@@ -70,7 +66,7 @@ func (t task) ran(ctx context.Context, it Item) (ManifestResult, bool) {
 	out := ManifestResult{Ref: it.Ref, Owned: true, run: known.Run}
 	switch {
 	case isThis && known.Run.Result != "":
-		out.Availability = known.Run.completion().Gone(it.Ref.Kind)
+		out.Availability = availability.Completion{Result: availability.Result(known.Run.Result), Reason: known.Run.Reason}.Gone(it.Ref.Kind)
 	case known.UID != "" && it.expires && (isThis || known.Run.ManifestHash == ""):
 		out.Availability, out.run = availability.GoneUnseen(it.Ref.Kind), Run{ManifestHash: it.run}
 	default:

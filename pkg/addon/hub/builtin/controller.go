@@ -73,18 +73,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&addonv1alpha1.ManagedClusterAddOn{}, named(client.Object.GetNamespace), builder.WithPredicates(predicate.NewPredicateFuncs(ours))).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
 			return enqueue.All(ctx, r.Client, &clusterv1.ManagedClusterList{})
-		}), builder.WithPredicates(predicate.NewPredicateFuncs(ours), comesOrGoes())).
+		}), builder.WithPredicates(predicate.NewPredicateFuncs(ours), enqueue.Updates(func(_, _ *addonv1alpha1.ClusterManagementAddOn) bool { return false }))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(reconcileutil.RetryConflicts(r)))
 }
 
 func hasTunnel(member *clusterv1beta1.MemberCluster) bool {
 	return meta.IsStatusConditionTrue(member.Status.Conditions, clusterv1beta1.ConditionTunnelConnected)
-}
-
-// comesOrGoes ignores updates.
-func comesOrGoes() predicate.Predicate {
-	return enqueue.Updates(func(_, _ *addonv1alpha1.ClusterManagementAddOn) bool { return false })
 }
 
 // Reconcile implements reconcile.Reconciler.

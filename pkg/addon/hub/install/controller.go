@@ -83,15 +83,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case !objects.ManagedByHub(addOn):
 		err = r.release(ctx, addOn)
 	default:
-		if err = r.keep(ctx, addOn); err == nil && objects.FollowsPlacements(addOn) {
+		if err = reconcileutil.AddFinalizer(ctx, r.Client, addOn, addonv1alpha1.CleanupFinalizer, "adding the finalizer to ClusterManagementAddOn %q", addOn.Name); err == nil && objects.FollowsPlacements(addOn) {
 			again, err = r.install(ctx, addOn)
 		}
 	}
 	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: again}, err)
-}
-
-func (r *Reconciler) keep(ctx context.Context, addOn *addonv1alpha1.ClusterManagementAddOn) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, addOn, addonv1alpha1.CleanupFinalizer, "adding the finalizer to ClusterManagementAddOn %q", addOn.Name)
 }
 
 func (r *Reconciler) release(ctx context.Context, addOn *addonv1alpha1.ClusterManagementAddOn) error {

@@ -172,7 +172,7 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 	if !mc.DeletionTimestamp.IsZero() {
 		return r.leave(ctx, mc)
 	}
-	if err := r.ensureMarks(ctx, mc); err != nil {
+	if err := reconcileutil.Patch(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name); err != nil {
 		return ctrl.Result{}, err
 	}
 	refused, err := r.join(ctx, mc)
@@ -187,11 +187,6 @@ func (r *Reconciler) reconcile(ctx context.Context, mc *clusterv1beta1.MemberClu
 func Mark(mc *clusterv1beta1.MemberCluster) {
 	controllerutil.AddFinalizer(mc, clusterv1beta1.MemberClusterFinalizer)
 	metav1.SetMetaDataLabel(&mc.ObjectMeta, clusterv1beta1.LabelMemberName, mc.Name)
-}
-
-// ensureMarks adds the finalizer before anything is created that it must clean up.
-func (r *Reconciler) ensureMarks(ctx context.Context, mc *clusterv1beta1.MemberCluster) error {
-	return reconcileutil.Patch(ctx, r.Client, mc, func() { Mark(mc) }, "marking MemberCluster %q", mc.Name)
 }
 
 func readyToJoin(refused *refusal.Refusal) metav1.Condition {

@@ -316,15 +316,11 @@ func (r *StatusReconciler) writeStatus(ctx context.Context, mc *clusterv1beta1.M
 
 // writeTaint taints a disconnected member, if that is enabled, and removes the taint otherwise.
 func (r *StatusReconciler) writeTaint(ctx context.Context, mc *clusterv1beta1.MemberCluster, silent bool) error {
-	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && wasHeard(mc))
+	taints := desiredTaints(mc.Spec.Taints, silent && r.TaintUnreachable && mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil)
 	if equality.Semantic.DeepEqual(taints, mc.Spec.Taints) {
 		return nil
 	}
 	return reconcileutil.Patch(ctx, r.Client, mc, func() { mc.Spec.Taints = taints }, "tainting MemberCluster %q", mc.Name)
-}
-
-func wasHeard(mc *clusterv1beta1.MemberCluster) bool {
-	return mc.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
 }
 
 func desiredTaints(taints []clusterv1beta1.Taint, unreachable bool) []clusterv1beta1.Taint {

@@ -48,7 +48,7 @@ func proxyURL(hubURL, member string) string {
 // published properties.
 func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *clusterv1beta1.MemberCluster, provider multiclusterv1alpha1.AccessProviderStatus, had []string, generation int64) multiclusterv1alpha1.ClusterProfileStatus {
 	wanted := *status.DeepCopy()
-	wanted.Version.Kubernetes = versionOf(mc)
+	wanted.Version.Kubernetes = mc.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
 	for _, condition := range []metav1.Condition{healthOf(mc), joinedOf(mc)} {
 		condition.ObservedGeneration = generation
 		meta.SetStatusCondition(&wanted.Conditions, condition)
@@ -61,10 +61,6 @@ func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *cluster
 		wanted.AccessProviders[at] = provider
 	}
 	return wanted
-}
-
-func versionOf(mc *clusterv1beta1.MemberCluster) string {
-	return mc.Status.Properties[clusterv1beta1.PropertyKubernetesVersion].Value
 }
 
 // joinedOf is the condition Joined of a member.

@@ -119,7 +119,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var err error
 	if set.DeletionTimestamp != nil {
 		err = r.finalize(ctx, set)
-	} else if err = r.ensureFinalizer(ctx, set); err == nil {
+	} else if err = reconcileutil.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name); err == nil {
 		again, err = r.rollOut(ctx, set)
 	}
 	switch {
@@ -129,10 +129,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{RequeueAfter: objects.GoingDelay}, nil
 	}
 	return ctrl.Result{RequeueAfter: again}, err
-}
-
-func (r *Reconciler) ensureFinalizer(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet) error {
-	return reconcileutil.AddFinalizer(ctx, r.Client, set, workv1alpha1.ManifestWorkReplicaSetFinalizer, "adding the finalizer to ManifestWorkReplicaSet %s/%s", set.Namespace, set.Name)
 }
 
 // finalize deletes the set's ManifestWorks and removes the finalizer: at once, or with policy

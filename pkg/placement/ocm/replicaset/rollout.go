@@ -162,7 +162,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 			p.succeeded.Insert(cluster)
 		}
 		if !hasLabels(work, labels) {
-			changes.relabel(p, cluster, work)
+			changes.give = append(changes.give, delivery{of: p, cluster: cluster, work: work, labels: true})
 		}
 	}
 	how, err := decisions.Strategy(ref.RolloutStrategy)
@@ -175,7 +175,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		return p, nil
 	}
 	for _, cluster := range p.plan.Turn {
-		changes.giveTo(p, cluster, here[cluster])
+		changes.give = append(changes.give, delivery{of: p, cluster: cluster, work: here[cluster]})
 	}
 	return p, nil
 }

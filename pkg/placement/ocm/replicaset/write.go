@@ -53,14 +53,6 @@ type delivery struct {
 	labels bool
 }
 
-func (c *changes) giveTo(p *placed, cluster string, work *workv1.ManifestWork) {
-	c.give = append(c.give, delivery{of: p, cluster: cluster, work: work})
-}
-
-func (c *changes) relabel(p *placed, cluster string, work *workv1.ManifestWork) {
-	c.give = append(c.give, delivery{of: p, cluster: cluster, work: work, labels: true})
-}
-
 func (c *changes) remove(work *workv1.ManifestWork) {
 	name := nameOf(work)
 	if work.DeletionTimestamp == nil && !c.left[name] {

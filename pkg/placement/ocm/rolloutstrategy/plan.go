@@ -15,7 +15,7 @@ import (
 // invalid.
 func Next(how Strategy, groups []Group, statuses map[string]ClusterRolloutStatus, now time.Time) (Plan, error) {
 	r := &rollout{how: how, statuses: statuses, now: now}
-	groups = byIndex(groups)
+	groups = slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return cmp.Compare(a.Index, b.Index) })
 	switch how.Type {
 	case All, "":
 		r.how.MinSuccessTime = 0
@@ -209,10 +209,6 @@ func (r *rollout) pending(until time.Time) bool {
 func (r *rollout) done() Plan {
 	slices.Sort(r.plan.TimedOut)
 	return r.plan
-}
-
-func byIndex(groups []Group) []Group {
-	return slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return cmp.Compare(a.Index, b.Index) })
 }
 
 // clustersOf lists the clusters of groups by name, without duplicates.

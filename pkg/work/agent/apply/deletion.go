@@ -135,7 +135,7 @@ func (r *Reconciler) depart(ctx context.Context, d departure) (*engine.Removal, 
 func (r *Reconciler) removalOf(d departure) engine.Work {
 	w := engine.Work{
 		Name:     d.work.GetName(),
-		Record:   lostOwner(r.options.recordName(d.work.GetName())),
+		Record:   ownerOf(&placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: r.options.recordName(d.work.GetName())}}),
 		Owner:    owner{records: r.records, work: d.work},
 		Reported: referred(d.reported),
 		Ending:   r.options.Clock.Now(),

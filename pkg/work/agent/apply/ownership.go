@@ -6,18 +6,12 @@ package apply
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/work/engine"
 )
-
-// lostOwner returns the owner reference if the AppliedWork was lost.
-func lostOwner(record string) metav1.OwnerReference {
-	return ownerOf(&placementv1beta1.AppliedWork{ObjectMeta: metav1.ObjectMeta{Name: record}})
-}
 
 // mayOwn returns why a Work must not write an existing object with these owners, or nil. shared is
 // set if the author of the object lets Works share it. compatible reports whether the Work of

@@ -80,7 +80,7 @@ func (t *throttle) admit(work *placementv1beta1.Work) (wait *reconcile.Result, l
 	if p.own.IsBehind(work.ResourceVersion, t.clock.Now()) {
 		return &reconcile.Result{RequeueAfter: engine.CacheDelay}, nil
 	}
-	if !p.fails(work.Generation) && !(p.isNew(work.Generation) && wasRefused(work)) {
+	if !(p.failed && p.generation == work.Generation) && !(p.isNew(work.Generation) && wasRefused(work)) {
 		return nil, func() {}
 	}
 	if !t.slow.enter() {
@@ -104,9 +104,6 @@ func (p *progress) ended(generation int64, succeeded bool) (first bool) {
 
 // isNew reports whether no reconcile of this generation has ended yet.
 func (p *progress) isNew(generation int64) bool { return p.generation != generation }
-
-// fails reports whether the last reconcile of this generation failed.
-func (p *progress) fails(generation int64) bool { return p.failed && p.generation == generation }
 
 // gate limits the workers for Works that failed the last time. Such a reconcile can take long, for
 // example because a webhook does not answer, and must not delay the others.

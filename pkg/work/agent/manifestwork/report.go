@@ -31,7 +31,7 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 	c := conditionsOf(&status.Conditions, p.work.Generation, now)
 	c.removed(b.Denied)
 	c.retained(p.mark, b.Unreleased)
-	woken := wakes(p.work.Status, status)
+	woken := completed(p.work.Status) > completed(status)
 	failure := errors.Join(b.Err, r.writeStatus(ctx, p.work, status))
 	if failure != nil {
 		return reconcile.Result{}, failure
@@ -45,12 +45,6 @@ func (r *Reconciler) report(ctx context.Context, p *planned, b engine.Result) (r
 		next = min(next, retention.Recheck)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
-}
-
-// wakes reports whether something is no longer Complete. It was only read, and has to be applied
-// again.
-func wakes(before, after workv1.ManifestWorkStatus) bool {
-	return completed(before) > completed(after)
 }
 
 // completed counts the Complete conditions of a ManifestWork and its manifests.

@@ -90,11 +90,6 @@ func (i *interest) inResource(resource schema.GroupVersionResource) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// waitingFor lists the works that wait for a kind of an API group.
-func (i *interest) waitingFor(group string) []string {
-	return slices.Sorted(maps.Keys(i.waiting[group]))
-}
-
 // resources is the set of resources of all followed objects.
 func (i *interest) resources() map[schema.GroupVersionResource]struct{} {
 	found := make(map[schema.GroupVersionResource]struct{}, len(i.counted))

@@ -311,7 +311,7 @@ func (v *View) touched(object Object) []Event {
 	}
 	// The name of a CustomResourceDefinition is <plural>.<group>.
 	_, group, _ := strings.Cut(object.Name, ".")
-	for _, work := range v.interest.waitingFor(group) {
+	for _, work := range slices.Sorted(maps.Keys(v.interest.waiting[group])) {
 		events = append(events, Event{Work: work, NewKind: true})
 	}
 	return events
