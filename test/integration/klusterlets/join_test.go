@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
 	"fleetgate.io/fleetgate/test/support/build"
@@ -258,7 +259,7 @@ var _ = Describe("A cluster's Lease", func() {
 })
 
 var _ = Describe("A hub without a signer", func() {
-	It("signs requests of klusterlets, and no others", func(ctx SpecContext) {
+	It("signs requests of klusterlets and of add-ons, and no others", func(ctx SpecContext) {
 		const name = "signed"
 		authority, key := newAuthority()
 		signer, err := klusterlet.NewSigner(authority, key, realClock())
@@ -291,6 +292,37 @@ var _ = Describe("A hub without a signer", func() {
 			Expect(err).NotTo(HaveOccurred())
 			return csr.Status.Certificate
 		}).Should(BeEmpty())
+
+		By("requesting for add-ons")
+		accept(ctx, name)
+		ofAddOn := func(cluster string) change {
+			return func(request *x509.CertificateRequest, csr *certificatesv1.CertificateSigningRequest) {
+				group := "system:open-cluster-management:cluster:" + cluster + ":addon:dns"
+				request.Subject.CommonName, request.Subject.Organization = group+":agent:dns", []string{group}
+				request.DNSNames = []string{"dns.addon.open-cluster-management.io"}
+				csr.Labels[addonv1alpha1.AddOnNameLabel] = "dns"
+			}
+		}
+		config, err := hub.ConfigFor(a.commonName(), "system:open-cluster-management:"+name)
+		Expect(err).NotTo(HaveOccurred())
+		certified := expect.Client(build.Unlimited(config), kinds())
+		create := func(changes ...change) string {
+			GinkgoHelper()
+			csr := a.request(changes...)
+			Eventually(func() error { return certified.Create(ctx, csr) }).Should(Succeed())
+			return csr.Name
+		}
+		stolen, undecided, own := create(ofAddOn("victim")), create(ofAddOn(name)), create(ofAddOn(name))
+		approve(ctx, stolen)
+		approve(ctx, own)
+		a.fetch(ctx, certified, own)
+		Eventually(eventsOn).WithArguments(ctx, stolen).Should(ContainElement("InvalidAddOnRequest"))
+		for _, request := range []string{stolen, undecided} {
+			csr, err := clientset.CertificatesV1().CertificateSigningRequests().Get(ctx, request, metav1.GetOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(csr.Status.Certificate).To(BeEmpty())
+		}
+		Expect(decisionsOn(ctx, undecided)).To(BeEmpty(), "the manager of the add-on approves")
 	})
 })
 

@@ -49,7 +49,8 @@ const (
 )
 
 // Approver approves requests of klusterlets by the decision of Judge, signs approved ones if it
-// can, and deletes served ones.
+// can, and deletes served ones. Requests for agents of add-ons it signs and deletes in the same way,
+// and approves none.
 type Approver struct {
 	// Client writes; it reads ManagedClusters, from a cache if it has one.
 	Client client.Client
@@ -95,10 +96,14 @@ func (a *Approver) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err := a.Requests.Get(ctx, req.NamespacedName, csr); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !Concerns(csr) {
+	handle := a.reconcile
+	switch {
+	case ofAddOn(csr):
+		handle = a.reconcileAddOn
+	case !Concerns(csr):
 		return ctrl.Result{}, nil
 	}
-	result, err := a.reconcile(ctx, csr)
+	result, err := handle(ctx, csr)
 	return reconcileutil.RequeueOnConflict(result, client.IgnoreNotFound(err))
 }
 
@@ -114,7 +119,7 @@ func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 	case len(csr.Status.Certificate) > 0:
 		return a.remove(ctx, csr)
 	case approved && a.Signer != nil:
-		return ctrl.Result{}, a.sign(ctx, csr)
+		return ctrl.Result{}, a.sign(ctx, csr, csr.Spec.ExpirationSeconds)
 	case approved:
 		return a.reportNotSigned(csr), nil
 	case decided:
@@ -250,8 +255,8 @@ func (a *Approver) approve(ctx context.Context, csr *certificatesv1.CertificateS
 	return nil
 }
 
-func (a *Approver) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) error {
-	certificate, err := a.Signer.Sign(csr.Spec.Request, csr.Spec.ExpirationSeconds)
+func (a *Approver) sign(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, seconds *int32) error {
+	certificate, err := a.Signer.Sign(csr.Spec.Request, seconds)
 	if err != nil {
 		return fmt.Errorf("signing CertificateSigningRequest %q: %w", csr.Name, err)
 	}

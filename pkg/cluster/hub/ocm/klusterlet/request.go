@@ -20,13 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 const (
-	// addOnLabel is on requests of add-ons, which are not handled here.
-	addOnLabel = "open-cluster-management.io/addon-name"
+	// notPrefix begins each refusal.
+	notPrefix = "a klusterlet does not create such a request; approve it by hand if you know the requester: "
 	// largest limits the size of a request; those of klusterlets have about 500 bytes.
 	largest = 16 << 10
 )
@@ -62,9 +63,10 @@ type Request struct {
 // CommonName is the user name in the certificate.
 func (a Request) CommonName() string { return clusterv1.UserPrefix + a.Cluster + ":" + a.Agent }
 
-// Concerns is true for requests with a klusterlet's label, whatever their content.
+// Concerns is true for requests with a klusterlet's label, whatever their content. Those of add-ons
+// are not a klusterlet's own.
 func Concerns(csr *certificatesv1.CertificateSigningRequest) bool {
-	_, addOn := csr.Labels[addOnLabel]
+	_, addOn := csr.Labels[addonv1alpha1.AddOnNameLabel]
 	return csr.Labels[clusterv1.ClusterNameLabel] != "" && !addOn
 }
 
@@ -82,6 +84,10 @@ func Read(csr *certificatesv1.CertificateSigningRequest) (Request, *refusal.Refu
 	if refused != nil {
 		return Request{}, refused
 	}
+	// Addresses are extensions, and a signer may copy extensions unchecked.
+	if len(parsed.Extensions) > 0 {
+		return Request{}, not("it has %d extensions, such as addresses", len(parsed.Extensions))
+	}
 	cluster := csr.Labels[clusterv1.ClusterNameLabel]
 	if len(validation.IsDNS1123Label(cluster)) > 0 {
 		return Request{}, not("label %s=%q is no name of a cluster", clusterv1.ClusterNameLabel, cluster)
@@ -97,7 +103,7 @@ func Read(csr *certificatesv1.CertificateSigningRequest) (Request, *refusal.Refu
 
 func not(format string, args ...any) *refusal.Refusal {
 	refused := refusal.New(ReasonInvalidKlusterletRequest, format, args...)
-	refused.Message = "a klusterlet does not create such a request; approve it by hand if you know the requester: " + refused.Message
+	refused.Message = notPrefix + refused.Message
 	return refused
 }
 
@@ -116,7 +122,7 @@ func refuseUsages(usages []certificatesv1.KeyUsage) *refusal.Refusal {
 	return nil
 }
 
-// parse reads one PEM request, signed by the holder of its key, without addresses.
+// parse reads one PEM request, signed by the holder of its key.
 func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
 	if len(content) > largest {
 		return nil, not("it has %d bytes, more than %d", len(content), largest)
@@ -136,10 +142,6 @@ func parse(content []byte) (*x509.CertificateRequest, *refusal.Refusal) {
 	if err := parsed.CheckSignature(); err != nil {
 		return nil, not("it is not signed by the holder of its key: %w", err)
 	}
-	// Addresses are extensions, and a signer may copy extensions unchecked.
-	if len(parsed.Extensions) > 0 {
-		return nil, not("it has %d extensions, such as addresses", len(parsed.Extensions))
-	}
 	return parsed, nil
 }
 
@@ -148,9 +150,8 @@ var (
 	organization = asn1.ObjectIdentifier{2, 5, 4, 10}
 )
 
-// agentIn returns the agent's name in a subject of a klusterlet of the cluster.
-func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
-	var names, groups []string
+// namesIn returns the common names and organizations of a subject, which may have nothing else.
+func namesIn(subject pkix.Name) (names, groups []string, refused *refusal.Refusal) {
 	for _, part := range subject.Names {
 		text, isText := part.Value.(string)
 		switch {
@@ -159,8 +160,17 @@ func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
 		case isText && part.Type.Equal(organization):
 			groups = append(groups, text)
 		default:
-			return "", not("its subject has more than a common name and organizations")
+			return nil, nil, not("its subject has more than a common name and organizations")
 		}
+	}
+	return names, groups, nil
+}
+
+// agentIn returns the agent's name in a subject of a klusterlet of the cluster.
+func agentIn(subject pkix.Name, cluster string) (string, *refusal.Refusal) {
+	names, groups, refused := namesIn(subject)
+	if refused != nil {
+		return "", refused
 	}
 	slices.Sort(groups)
 	own := clusterv1.UserPrefix + cluster
