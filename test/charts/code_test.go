@@ -16,6 +16,7 @@ import (
 
 	agentapp "fleetgate.io/fleetgate/cmd/agent/app"
 	gatewayapp "fleetgate.io/fleetgate/cmd/gateway/app"
+	"fleetgate.io/fleetgate/pkg/addon/agent/registration"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/agent/impersonation"
 	"fleetgate.io/fleetgate/pkg/telemetry/version"
@@ -78,7 +79,7 @@ func unmarshal(t *testing.T, text string, into any) {
 func TestNamesInTheAgentsChartAreThoseOfTheAgent(t *testing.T) {
 	all := ""
 	templates(t, "agent", func(_, text string) { all += text })
-	for _, name := range []string{enroll.BootstrapSecret, enroll.KeySecret, enroll.CredentialSecret, impersonation.RoleName} {
+	for _, name := range []string{enroll.BootstrapSecret, enroll.KeySecret, enroll.CredentialSecret, registration.RecordSecret, impersonation.RoleName} {
 		if !strings.Contains(all, name) {
 			t.Errorf("the agent's chart does not name %s", name)
 		}

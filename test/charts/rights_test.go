@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"fleetgate.io/fleetgate/pkg/addon/agent/registration"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/managednamespace"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/argocd"
@@ -152,6 +153,36 @@ func TestAnAgentTouchesNamespacesOnlyWhereThatIsAskedFor(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("asked for: %v (-code +chart)\n%s", asked, diff)
 		}
+	}
+}
+
+// TestAgentOfAddOns_HasRightsInTheirNamespacesOnly: an agent without cluster-admin has exactly the
+// code's rights for credentials of add-ons, in the listed namespaces.
+func TestAgentOfAddOns_HasRightsInTheirNamespacesOnly(t *testing.T) {
+	rendered, err := render(t, "agent", "--set=token=a,apiServerURL=https://hub.example.org,rbac.placement.clusterAdmin=false",
+		"--show-only=templates/rbac.yaml", "--set=rbac.addOnNamespaces={one,two}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	roles, bindings := map[string][]rbacv1.PolicyRule{}, map[string][]rbacv1.Subject{}
+	for document := range strings.SplitSeq(rendered, "\n---\n") {
+		role, binding := rbacv1.Role{}, rbacv1.RoleBinding{}
+		unmarshal(t, document, &role)
+		unmarshal(t, document, &binding)
+		switch {
+		case !slices.Contains([]string{"one", "two"}, role.Namespace):
+		case role.Kind == "Role":
+			roles[role.Namespace] = role.Rules
+		case role.Kind == "RoleBinding":
+			bindings[role.Namespace] = binding.Subjects
+		}
+	}
+	want := map[string][]rbacv1.PolicyRule{"one": registration.MemberRules(), "two": registration.MemberRules()}
+	if diff := cmp.Diff(want, roles); diff != "" {
+		t.Errorf("(-code +chart)\n%s", diff)
+	}
+	if len(bindings) != len(want) || len(bindings["one"]) != 1 {
+		t.Errorf("bound to %v", bindings)
 	}
 }
 

@@ -168,7 +168,7 @@ func TestGoodValuesAreTaken(t *testing.T) {
 		"reported namespaces":            {"agent", append(registers, "--set=enableNamespaceCollectionInPropertyProvider=true"), []string{"collectNamespaces: true\n", "resources: [namespaces]\n  verbs: [list, watch]\n"}},
 		"namespaces of sets":             {"agent", append(registers, "--set=rbac.managedNamespaces=true"), []string{"resources: [namespaces]\n  verbs: [list, create, patch]\n"}},
 		"an identity that does not stay": {"agent", append(registers, "--set=uninstall.keepIdentity=false"), []string{"name: agent-key", "name: agent-credential", "name: agent-certificate"}},
-		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"hubCertificate: true\n", "resourceNames: [agent-key, agent-credential, fleet-agent-bootstrap, agent-certificate]\n"}},
+		"a certificate of the hub":       {"agent", append(registers, "--set=hubCertificate=true"), []string{"hubCertificate: true\n", "resourceNames: [agent-key, agent-credential, agent-add-ons, fleet-agent-bootstrap, agent-certificate]\n"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

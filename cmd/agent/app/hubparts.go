@@ -48,7 +48,7 @@ func (a *agent) hubParts(reached *engine.Member, hubConfig *rest.Config, member 
 	if err != nil {
 		return nil, err
 	}
-	addOns, err := a.addOnHealth(hubConfig, member)
+	addOns, err := a.addOns(hubConfig, member)
 	return []hubPart{works, namespaces, addOns}, err
 }
 

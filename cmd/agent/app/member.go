@@ -98,12 +98,12 @@ func (a *agent) serveMember(ctx context.Context, hubConfig *rest.Config, member 
 
 // withdraw cleans up a member that has left. It removes the hub's accounts, because the agent can
 // no longer see the ManagedServiceAccounts that end with the member's namespace. It also removes
-// the agent's certificate. Namespaces of the member's sets stay, marked as no longer wanted.
+// the agent's certificate and the credentials of add-ons. Namespaces of the member's sets stay, marked as no longer wanted.
 func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 	const attempts = 5
 	tokens := &rotator.Reconciler{Member: a.direct, AccountNamespace: a.Accounts.Namespace, AgentNamespace: a.Member.Namespace}
 	for range attempts {
-		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx), a.managedNamespaces(nil, hubConfig).Release(ctx))
+		err := errors.Join(tokens.Withdraw(ctx), a.forgetCertificate(ctx), a.addOnSecrets().Forget(ctx), a.managedNamespaces(nil, hubConfig).Release(ctx))
 		if err == nil || ctx.Err() != nil {
 			return
 		}

@@ -11,6 +11,7 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	addons "fleetgate.io/fleetgate/pkg/addon/hub"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 )
 
@@ -20,7 +21,10 @@ func (g *gateway) addOCMAddOns(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMAddOns) {
 		return nil
 	}
-	serving := addons.Options{Clock: clock.RealClock{}, Workers: ocmWorkers}
+	serving := addons.Options{Clock: clock.RealClock{}, Workers: ocmWorkers, Agents: klusterlet.AgentsOf(nil), Transform: g.common.Transform}
+	if g.Features.ServesOCM(options.OCMRegistration) && g.Features.Serves(options.APIFleet) {
+		serving.Agents = klusterlet.AgentsOf(membermirror.Members{Hub: mgr.GetClient()})
+	}
 	if g.Features.ServesOCM(options.OCMRegistration) && g.Features.Serves(options.APIGateway) {
 		serving.Members = membermirror.Members{Hub: mgr.GetClient()}
 	}

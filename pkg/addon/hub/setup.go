@@ -5,15 +5,21 @@ package hub
 
 import (
 	"context"
+	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/builtin"
 	"fleetgate.io/fleetgate/pkg/addon/hub/configuration"
 	"fleetgate.io/fleetgate/pkg/addon/hub/install"
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
+	"fleetgate.io/fleetgate/pkg/addon/hub/token"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
@@ -25,6 +31,10 @@ type Options struct {
 	// Members knows the ManagedClusters that mirror members. Nil: none of them is shown with the
 	// features of its agent.
 	Members builtin.Members
+	// Agents are the users of a cluster that may request tokens of the accounts of its add-ons.
+	Agents func(context.Context, *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
+	// Transform reduces cached accounts and roles. Nil: no transform.
+	Transform toolscache.TransformFunc
 }
 
 // SetupWithManager adds all controllers of add-ons. They start once the hub serves the other kinds
@@ -33,8 +43,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := objects.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	accounts, err := token.NewCache(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: o.Transform})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(accounts); err != nil {
+		return fmt.Errorf("adding the cache of the accounts of add-ons: %w", err)
+	}
 	return mgr.Add(&crdwait.Kinds{
-		Manager: mgr, Then: o.start,
+		Manager: mgr, Then: func(mgr ctrl.Manager) error { return o.start(mgr, accounts) },
 		Names: []string{
 			"managedclusters.cluster.open-cluster-management.io", "placements.cluster.open-cluster-management.io",
 			"placementdecisions.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io",
@@ -43,12 +60,13 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 }
 
-func (o Options) start(mgr ctrl.Manager) error {
+func (o Options) start(mgr ctrl.Manager, accounts cache.Cache) error {
 	hub := mgr.GetClient()
 	controllers := []interface{ SetupWithManager(ctrl.Manager) error }{
 		&install.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Workers: o.Workers},
 		&configuration.Reconciler{Client: hub, Clock: o.Clock, Workers: o.Workers},
 		&progress.Reconciler{Client: hub, Workers: o.Workers},
+		&token.Reconciler{Client: hub, Objects: accounts, Live: mgr.GetAPIReader(), Agents: o.Agents, Workers: o.Workers},
 	}
 	if o.Members != nil {
 		controllers = append(controllers, &builtin.Reconciler{Client: hub, Members: o.Members, Workers: o.Workers})

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package addons_test runs the hub's side of add-ons (pkg/addon/hub) on a real hub, with the
-// gateway's rights. Specs write decisions in place of a scheduler, and hashes, ManifestWorks and
-// conditions in place of the managers of add-ons.
+// gateway's rights, and the side of members (pkg/addon/agent) with an agent's. Specs write decisions in
+// place of a scheduler, and hashes, ManifestWorks and conditions in place of the managers of add-ons.
+// For registration there is a manager that was written from the contract.
 package addons_test
 
 import (
@@ -11,12 +12,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -34,8 +38,11 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
+	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
+	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/test/support/artifacts"
 	"fleetgate.io/fleetgate/test/support/build"
 	"fleetgate.io/fleetgate/test/support/env"
@@ -63,6 +70,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	ours, err := crds.ForHub(addonv1alpha1.GroupName, clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupVersion.Group, authenticationv1beta1.GroupVersion.Group)
 	onehub.Serve(hub, ours, err)
 	giveTheGatewayItsRights(ctx)
+	enforcePolicies(ctx)
 	gateway = start()
 	DeferCleanup(func() { gateway.Stop() })
 })
@@ -86,6 +94,25 @@ func giveTheGatewayItsRights(ctx context.Context) {
 	}
 }
 
+// enforcePolicies installs the policies for agents and for the gateway's account, and the roles of
+// agents.
+func enforcePolicies(ctx context.Context) {
+	GinkgoHelper()
+	parameters := policies.Parameters{GatewayUser: gatewayUser, GatewayNamespace: "fleet-system", ArgoCD: types.NamespacedName{Namespace: "argocd", Name: "fleetgate-argocd"}, TokenLifetime: time.Hour}
+	for _, objects := range [][]client.Object{policies.Gateway(parameters), policies.Members(parameters), policies.Klusterlets()} {
+		expect.Created(ctx, hubClient, objects...)
+	}
+	for _, role := range managedcluster.Roles() {
+		expect.Created(ctx, hubClient, role)
+	}
+	expect.Created(ctx, hubClient, &rbacv1.ClusterRole{ObjectMeta: build.Named("requests"), Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"certificates.k8s.io"}, Resources: []string{"certificatesigningrequests"}, Verbs: []string{"create", "get", "list", "watch"}},
+	}})
+	// They take effect with a delay, which an otherwise unused binding detects.
+	probe := &rbacv1.ClusterRoleBinding{ObjectMeta: build.Named("probe"), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "fleetgate-gateway"}}
+	Eventually(func() error { return clientOf(gatewayUser).Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
+}
+
 // start runs the gateway's part, like its leader.
 func start() *expect.Running {
 	GinkgoHelper()
@@ -104,6 +131,7 @@ func start() *expect.Running {
 		}
 		return mgr.Start, addons.SetupWithManager(ctx, mgr, addons.Options{
 			Clock: clock.RealClock{}, Workers: 4, Members: membermirror.Members{Hub: mgr.GetClient()},
+			Agents: klusterlet.AgentsOf(membermirror.Members{Hub: mgr.GetClient()}),
 		})
 	})
 }

@@ -80,6 +80,7 @@ type AgentRegistrationConfiguration struct {
 	// HubCertificate requests a client certificate of the hub for the user
 	// system:open-cluster-management:MEMBER:fleetgate, and stores it in the Secret agent-certificate in
 	// member.namespace. Managers of Open Cluster Management add-ons identify the cluster by that name.
+	// Agents of add-ons then authenticate to the hub with certificates, and otherwise with tokens.
 	HubCertificate bool `json:"hubCertificate"`
 }
 

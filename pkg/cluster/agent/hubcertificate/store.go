@@ -33,20 +33,31 @@ var _ certificate.Store = (*store)(nil)
 
 // Current returns the stored certificate, or an error that triggers a request.
 func (s *store) Current() (*tls.Certificate, error) {
-	secret, err := s.Member.CoreV1().Secrets(s.Namespace).Get(s.ctx, Secret, metav1.GetOptions{})
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading Secret %s/%s: %w", s.Namespace, Secret, err)
+	cert, key, err := s.Pair(s.ctx)
+	if err != nil {
+		return nil, err
 	}
 	none := certificate.NoCertKeyError("no certificate of this hub is kept")
-	if err != nil || string(secret.Data[originKey]) != s.Origin {
-		return nil, &none
-	}
-	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		//lint:ignore nilerr An invalid certificate is replaced.
 		return nil, &none
 	}
 	return &pair, nil
+}
+
+// Pair returns the stored certificate and its key, or nil if the member has none of this hub.
+func (k *Keeper) Pair(ctx context.Context) (cert, key []byte, err error) {
+	secret, err := k.Member.CoreV1().Secrets(k.Namespace).Get(ctx, Secret, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("reading Secret %s/%s: %w", k.Namespace, Secret, err)
+	case string(secret.Data[originKey]) != k.Origin:
+		return nil, nil, nil
+	}
+	return secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], nil
 }
 
 // Update stores a new certificate.

@@ -22,6 +22,14 @@ const (
 	ConditionManifestApplied = "ManifestApplied"
 	// ConditionHostingManifestApplied is the same for the ManifestWorks on the hosting cluster.
 	ConditionHostingManifestApplied = "HostingManifestApplied"
+	// ConditionTokenInfrastructureReady is True when the hub has the account of which the add-on's
+	// agent gets tokens. Its message has the account's UID. It is absent with another driver.
+	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
+	// ConditionTokenRefreshed is True when the cluster's agent renewed the token of the add-on.
+	ConditionTokenRefreshed = "TokenRefreshed"
+	// ConditionCertificateRotated is True when the cluster's agent renewed a certificate of the
+	// add-on.
+	ConditionCertificateRotated = "ClusterCertificateRotated"
 )
 
 // Reasons of Progressing.
@@ -65,4 +73,28 @@ const (
 	ReasonFeatureAvailable = "FeatureAvailable"
 	// ReasonFeatureUnavailable goes with False; the message says why.
 	ReasonFeatureUnavailable = "FeatureUnavailable"
+)
+
+// Reasons of TokenInfrastructureReady.
+const (
+	// ReasonTokenInfrastructureReady goes with True.
+	ReasonTokenInfrastructureReady = "TokenInfrastructureReady"
+	// ReasonTokenInfrastructureApplyFailed goes with False; the message says why.
+	ReasonTokenInfrastructureApplyFailed = "TokenInfrastructureApplyFailed"
+)
+
+// Reasons of TokenRefreshed.
+const (
+	// ReasonTokenRefreshed goes with True.
+	ReasonTokenRefreshed = "AddonTokenRefreshed"
+	// ReasonTokenCreationFailed goes with False; the message says why.
+	ReasonTokenCreationFailed = "TokenCreationFailed"
+)
+
+// Reasons of ClusterCertificateRotated.
+const (
+	// ReasonCertificateUpdated goes with True.
+	ReasonCertificateUpdated = "ClientCertificateUpdated"
+	// ReasonCertificateUpdateFailed goes with False; the message says why.
+	ReasonCertificateUpdateFailed = "ClientCertificateUpdateFailed"
 )

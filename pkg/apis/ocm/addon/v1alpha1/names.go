@@ -14,6 +14,22 @@ const (
 	// BuiltInLabel is on ManagedClusterAddOns that show a feature of fleetgate's agent. Its value is
 	// true.
 	BuiltInLabel = "fleetgate.io/built-in"
+	// TokenInfrastructureLabel is on the account of which an add-on's agent gets tokens, and on the
+	// Role and RoleBinding for them. Its value is true.
+	TokenInfrastructureLabel = GroupName + "/token-infrastructure"
+	// TokenAddOnLabel is on the same objects. Its value is the name of the add-on.
+	TokenAddOnLabel = GroupName + "/name"
+	// AgentLabel is on Secrets that fleetgate's agent writes for agents of add-ons on the member. Its
+	// value is the namespace of fleetgate's agent.
+	AgentLabel = "fleetgate.io/agent"
+)
+
+// Suffixes of names in the cluster's namespace on the hub; the name of the add-on precedes them.
+const (
+	// TokenAccountSuffix ends the name of the account of which an add-on's agent gets tokens.
+	TokenAccountSuffix = "-agent"
+	// TokenRoleSuffix ends the names of the Role and RoleBinding for these tokens.
+	TokenRoleSuffix = "-token-role"
 )
 
 // Annotations.

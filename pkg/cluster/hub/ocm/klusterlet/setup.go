@@ -125,6 +125,18 @@ func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (mana
 	return subjects, err
 }
 
+// AgentsOf returns a function for the users that are agents of a cluster, in its namespace. Nil
+// members: all agents are klusterlets.
+func AgentsOf(members Members) func(context.Context, *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+	if members == nil {
+		members = nobody{}
+	}
+	return func(ctx context.Context, of *clusterv1.ManagedCluster) ([]rbacv1.Subject, error) {
+		subjects, err := Options{Members: members}.agents(ctx, of)
+		return subjects.Agents, err
+	}
+}
+
 func userSubject(name string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
