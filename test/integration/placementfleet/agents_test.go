@@ -50,7 +50,7 @@ var _ = Describe("docs/how-to/agents.md", func() {
 
 		// After each command, these are the image tags of the agents.
 		expected := map[string]string{
-			"adopt.yaml":                         "v0.1.0 v0.1.0 v0.1.0",
+			"apply --filename=run.yaml":          "v0.1.0 v0.1.0 v0.1.0",
 			"agent-upgrade-after-canary --outp":  "v0.1.0 v0.2.0 v0.1.0",
 			"stagedupdaterun agent-upgrade":      "v0.2.0 v0.2.0 v0.2.0",
 			"agent-back-after-canary --output":   "v0.2.0 v0.1.0 v0.2.0",
