@@ -133,6 +133,8 @@ var _ = Describe("On real Pods", Ordered, func() {
 		kept := []string{
 			"secrets fleet-system/agent-key", "secrets fleet-system/agent-credential",
 			"customresourcedefinitions.apiextensions.k8s.io /appliedworks.placement.kubernetes-fleet.io",
+			"customresourcedefinitions.apiextensions.k8s.io /clusterclaims.cluster.open-cluster-management.io",
+			"customresourcedefinitions.apiextensions.k8s.io /clusterproperties.about.k8s.io",
 		}
 		// A Work that the hub lets go before the agent has heard that it leaves takes its record
 		// with it, and nothing else.
