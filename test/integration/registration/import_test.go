@@ -216,6 +216,17 @@ var _ = Describe("Importing a cluster from a kubeconfig", func() {
 		expectImported(ctx, cluster, corev1.ConditionTrue, importer.ReasonImported, "installed")
 	})
 
+	It("installs no agent with a Secret that a user created under the name of its token's Secret", func(ctx SpecContext) {
+		startGateway(gatewayOptions{})
+		foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: importer.TokenName("imported-" + namespace)}}
+		foreign.Data = map[string][]byte{registrationv1alpha1.RegistrationValuesKey: []byte(`{"apiServerURL": "https://hub.example.org", "token": "t"}`)}
+		Expect(hubClient.Create(ctx, foreign)).To(Succeed())
+		cluster := makeImport(ctx, namespace, agentNamespace, memberKubeconfig(func(*clientcmdapi.Config) {}))
+		expectImported(ctx, cluster, corev1.ConditionFalse, importer.ReasonTokenConflict, "does not belong to ClusterRegistrationToken")
+		_, err := memberClient.AppsV1().Deployments(agentNamespace).Get(ctx, "fleet-agent", metav1.GetOptions{})
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+	})
+
 	It("reports an unusable kubeconfig", func(ctx SpecContext) {
 		closed, err := env.NewLink("127.0.0.1:1")
 		Expect(err).NotTo(HaveOccurred())

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +19,7 @@ import (
 	clusterv1beta2 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta2"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/clusterset"
+	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
@@ -120,5 +122,26 @@ var _ = Describe("A PlacementDecision that a user wrote", func() {
 		set := b.set(ctx, "web", everywhere("p"))
 		Eventually(message(ctx, set, workv1alpha1.ConditionPlacementVerified)).Should(ContainSubstring(private))
 		Expect(worksOf(ctx, set)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("A ManifestWork of a set whose annotation says that it is unchanged", func() {
+	It("is written again when a user changes it", func(ctx SpecContext) {
+		b := newBed(ctx, 1)
+		b.place(ctx, "p", b.clusters)
+		set := b.set(ctx, "web", everywhere("p"))
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		work := workIn(ctx, set, b.clusters[0])
+		unchanged, err := hash.JSON(&work.Spec)
+		Expect(err).NotTo(HaveOccurred())
+		work.Spec.Workload = template("red").Workload
+		work.Annotations = map[string]string{"fleetgate.io/spec-hash": unchanged}
+		Expect(hubClient.Update(ctx, work)).To(Succeed())
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+
+		By("writing the annotation of the gateway's cache")
+		work = workIn(ctx, set, b.clusters[0])
+		work.Annotations = map[string]string{"//spec-hash": unchanged}
+		Expect(apierrors.IsInvalid(hubClient.Update(ctx, work))).To(BeTrue())
 	})
 })
