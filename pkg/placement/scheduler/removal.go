@@ -121,7 +121,7 @@ func suspended(placement placementv1beta1.PlacementObject, unbound []string, all
 	return &metav1.Condition{
 		Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonTenancyConfirmationRequired,
 		ObservedGeneration: placement.GetGeneration(), Message: fmt.Sprintf(
-			"%d of %d members are no longer bound to the namespace%s and keep the placement: %s. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+			"%d of %d members are no longer bound to the namespace%s: %s. Members keep the placement and get its updates. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
 			len(unbound), all, after, refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token),
 	}
 }
