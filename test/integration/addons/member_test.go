@@ -232,7 +232,7 @@ func requestFor(cluster, addOn, label string) *certificatesv1.CertificateSigning
 			"open-cluster-management.io/cluster-name": label, "open-cluster-management.io/addon-name": addOn,
 		}},
 		Spec: certificatesv1.CertificateSigningRequestSpec{
-			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: hubSigner,
+			Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), SignerName: hubSigner, ExpirationSeconds: ptr.To[int32](86400),
 			Usages: []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth},
 		},
 	}

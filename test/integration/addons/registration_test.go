@@ -274,6 +274,10 @@ var _ = Describe("An agent that requests a certificate for an add-on of another 
 		b.install(ctx, "edge-1")
 		_, err := thief.requests().Create(ctx, requestFor(m.name, b.name("addon"), m.name), metav1.CreateOptions{})
 		Expect(err).To(MatchError(ContainSubstring("of its own cluster")))
+		lasting := requestFor(thief.name, b.name("addon"), thief.name)
+		lasting.Spec.ExpirationSeconds = nil
+		_, err = thief.requests().Create(ctx, lasting, metav1.CreateOptions{})
+		Expect(err).To(MatchError(ContainSubstring("for at most 30 days")))
 		stolen, err := thief.requests().Create(ctx, requestFor(m.name, b.name("addon"), thief.name), metav1.CreateOptions{})
 		Expect(err).NotTo(HaveOccurred())
 		regular, err := thief.requests().Create(ctx, requestFor(thief.name, b.name("addon"), thief.name), metav1.CreateOptions{})
