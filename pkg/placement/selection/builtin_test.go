@@ -132,7 +132,7 @@ func TestRules_AreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(page), "## What is placed of an object, and what stays on the hub")
+	_, section, _ := strings.Cut(string(page), "## Objects and fields that stay on the hub")
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := strings.Split(section, "\n")
 	for _, r := range rules {
