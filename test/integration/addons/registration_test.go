@@ -229,6 +229,17 @@ var _ = Describe("The account of an add-on", func() {
 		Eventually(b.conditions).WithArguments(ctx, "edge").Should(expect.HaveCondition("TokenInfrastructureReady", ""))
 	})
 
+	It("is for the groups of a cluster's klusterlets, unless the cluster is a member", func(ctx SpecContext) {
+		b := newBed(ctx, "edge")
+		m := &member{name: b.name("edge")}
+		Expect(hubClient.Patch(ctx, build.Namespace(m.name), expect.MergePatch(`{"metadata":{"labels":{"open-cluster-management.io/cluster-name":"`+m.name+`"}}}`))).To(Succeed())
+		m.accepted(ctx, metav1.ConditionTrue)
+		wantsToken(ctx, b, "edge")
+		binding := &rbacv1.RoleBinding{ObjectMeta: build.In(m.name, b.name("addon")+"-token-role")}
+		Eventually(func() error { return hubClient.Get(ctx, client.ObjectKeyFromObject(binding), binding) }).Should(Succeed())
+		Expect(binding.Subjects).To(ConsistOf(HaveField("Name", "system:open-cluster-management:"+m.name), HaveField("Name", "open-cluster-management:"+m.name)))
+	})
+
 	It("is not an account that somebody else created", func(ctx SpecContext) {
 		b := newBed(ctx, "edge")
 		b.joined(ctx, "edge")
