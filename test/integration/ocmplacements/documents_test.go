@@ -17,10 +17,14 @@ import (
 	"fleetgate.io/fleetgate/test/support/expect"
 )
 
-var _ = Describe("The examples of docs/how-to/placements-ocm.md", Serial, func() {
+var _ = Describe("The examples of the pages on Placements of OCM", Serial, func() {
 	It("have the documented results", func(ctx SpecContext) {
-		text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "how-to", "placements-ocm.md"))
-		Expect(err).NotTo(HaveOccurred())
+		var text []byte
+		for _, folder := range []string{"how-to", "reference"} {
+			page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", folder, "placements-ocm.md"))
+			Expect(err).NotTo(HaveOccurred())
+			text = append(text, page...)
+		}
 		Expect(hubClient.Create(ctx, build.Namespace("team-a"))).To(Succeed())
 		b := &bed{namespace: "prod"}
 		b.set(ctx, "prod")
