@@ -110,7 +110,7 @@ func (i *Installer) InstallServing(ctx context.Context) error {
 // APIs would be worse than either. It reports every foreign object, not only the first. atOnce is the
 // number of objects that are processed at a time; with 1, they are written in order.
 func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce int) error {
-	for _, step := range []func(context.Context, client.Object) error{i.look, i.apply} {
+	for _, step := range []func(context.Context, client.Object) error{i.check, i.apply} {
 		failures := make([]error, len(objects))
 		var group errgroup.Group
 		group.SetLimit(atOnce)
@@ -128,8 +128,8 @@ func (i *Installer) install(ctx context.Context, objects []client.Object, atOnce
 	return nil
 }
 
-// look returns an error if apply would fail.
-func (i *Installer) look(ctx context.Context, wanted client.Object) error {
+// check returns an error if apply would fail.
+func (i *Installer) check(ctx context.Context, wanted client.Object) error {
 	current, err := i.get(ctx, wanted)
 	if err != nil || current == nil || isLeftAlone(current) || ours(current) {
 		return err

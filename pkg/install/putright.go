@@ -23,7 +23,7 @@ import (
 // not its author, because anybody can use the name of our field manager. Webhook configurations are
 // only applied: platforms add their own selectors to them, and would do so again.
 func (i *Installer) putRight(ctx context.Context, current, desired *unstructured.Unstructured) error {
-	if !isPolicy(current) || !saysMore(current, desired) {
+	if !isPolicy(current) || !hasUndesired(current, desired) {
 		return nil
 	}
 	by := writersOfSpec(current)
@@ -46,9 +46,9 @@ func isPolicy(current client.Object) bool {
 	return kind == "ValidatingAdmissionPolicy" || kind == "ValidatingAdmissionPolicyBinding"
 }
 
-// saysMore reports whether the spec of a policy has undesired content, except for defaults. An unknown
+// hasUndesired reports whether the spec of a policy has undesired content, except for defaults. An unknown
 // default costs a patch that changes nothing.
-func saysMore(current, desired *unstructured.Unstructured) bool {
+func hasUndesired(current, desired *unstructured.Unstructured) bool {
 	return !hasAll(desired.Object["spec"], withoutDefaults(current.Object["spec"], desired.Object["spec"]))
 }
 

@@ -135,7 +135,7 @@ func (l *peerLink) update(line string) (known bool, err error) {
 	return known, nil
 }
 
-func (l *peerLink) holds(member string) bool {
+func (l *peerLink) has(member string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, ok := l.members[member]
@@ -167,7 +167,7 @@ func (r *Registry) peerLinks(member string) []*peerLink {
 	defer p.mu.Unlock()
 	var links []*peerLink
 	for _, link := range p.links {
-		if link.holds(member) {
+		if link.has(member) {
 			links = append(links, link)
 		}
 	}

@@ -31,16 +31,16 @@ func (a authorBounds[P]) boundOf(ctx context.Context, older *P, newer P) (string
 		if a.trusting {
 			return "", nil, nil
 		}
-		return a.ask(ctx, newer)
+		return a.review(ctx, newer)
 	}
 	before, now := boundOn(*older), boundOn(newer)
 	if a.trusting || meansTheSame((*older).GetSpec(), newer.GetSpec()) && (now == "" || now == before) {
 		return before, nil, nil
 	}
-	return a.ask(ctx, newer)
+	return a.review(ctx, newer)
 }
 
-func (a authorBounds[P]) ask(ctx context.Context, placement P) (string, field.ErrorList, error) {
+func (a authorBounds[P]) review(ctx context.Context, placement P) (string, field.ErrorList, error) {
 	asker, err := a.authors.asker(ctx)
 	if err != nil {
 		return "", nil, err

@@ -104,7 +104,7 @@ func Run(ctx context.Context, config *options.Config) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return a.serveProbes(ctx) })
 	group.Go(func() error {
-		a.tellDeployment(ctx)
+		a.reportToDeployment(ctx)
 		return nil
 	})
 	group.Go(func() error {
@@ -120,8 +120,8 @@ func Run(ctx context.Context, config *options.Config) error {
 	return explain(group.Wait())
 }
 
-// tellDeployment reports the registration on the agent's Deployment.
-func (a *agent) tellDeployment(ctx context.Context) {
+// reportToDeployment reports the registration on the agent's Deployment.
+func (a *agent) reportToDeployment(ctx context.Context) {
 	if a.Member.Deployment == "" {
 		return
 	}

@@ -55,7 +55,7 @@ func (s *deploymentStatus) run(ctx context.Context) {
 		if now.Message == logged {
 			continue
 		}
-		err := s.tell(ctx, now)
+		err := s.setCondition(ctx, now)
 		if err == nil {
 			logged, failed = now.Message, ""
 			continue
@@ -79,8 +79,8 @@ func (s *deploymentStatus) condition() appsv1.DeploymentCondition {
 	return condition
 }
 
-// tell patches only this condition; the others belong to other controllers.
-func (s *deploymentStatus) tell(ctx context.Context, condition appsv1.DeploymentCondition) error {
+// setCondition patches only this condition; the others belong to other controllers.
+func (s *deploymentStatus) setCondition(ctx context.Context, condition appsv1.DeploymentCondition) error {
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"conditions": []appsv1.DeploymentCondition{condition}}})
 	if err != nil {
 		return err

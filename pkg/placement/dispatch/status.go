@@ -219,7 +219,7 @@ func (d *dispatched) detail(m *placementv1beta1.ManifestCondition, envelope *pla
 		Group: m.Identifier.Group, Version: m.Identifier.Version, Kind: m.Identifier.Kind,
 		Name: m.Identifier.Name, Namespace: m.Identifier.Namespace, Envelope: envelope,
 	}
-	if c := trouble(m); c != nil && len(s.FailedPlacements) < maxDetails {
+	if c := firstFalse(m); c != nil && len(s.FailedPlacements) < maxDetails {
 		s.FailedPlacements = append(s.FailedPlacements, placementv1beta1.FailedResourcePlacement{ResourceIdentifier: id, Condition: *c})
 	}
 	if drift := m.DriftDetails; drift != nil && len(s.DriftedPlacements) < maxDetails {
@@ -238,8 +238,8 @@ func (d *dispatched) detail(m *placementv1beta1.ManifestCondition, envelope *pla
 	}
 }
 
-// trouble is the first condition of an object that is False, in the order in which they become True.
-func trouble(m *placementv1beta1.ManifestCondition) *metav1.Condition {
+// firstFalse is the first condition of an object that is False, in the order in which they become True.
+func firstFalse(m *placementv1beta1.ManifestCondition) *metav1.Condition {
 	kinds := []string{placementv1beta1.ConditionApplied, placementv1beta1.ConditionAvailable, placementv1beta1.ConditionDiffReported}
 	for _, kind := range kinds {
 		i := slices.IndexFunc(m.Conditions, func(c metav1.Condition) bool { return c.Type == kind && c.Status == metav1.ConditionFalse })

@@ -58,7 +58,7 @@ func (r *Reconciler) execute(ctx context.Context, eviction *placementv1beta1.Clu
 	if err != nil {
 		return err
 	}
-	verdict := Judge(c)
+	verdict := Decide(c)
 	if b := verdict.Delete; b != nil {
 		unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
 		if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {

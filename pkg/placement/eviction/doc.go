@@ -5,7 +5,7 @@
 // ClusterResourcePlacementEviction, within the placement's ClusterResourcePlacementDisruptionBudget of
 // the same name.
 //
-// Judge decides from placement, bindings and budget. The Reconciler is the controller
+// Decide decides from placement, bindings and budget. The Reconciler is the controller
 // placement.evictions. Each eviction is decided once: a blocked one is not retried, and another attempt
 // needs a new eviction. Evictions are decided one after the other, from the API server and not from the
 // cache, so that two of them never spend the same budget.

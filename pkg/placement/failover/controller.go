@@ -239,7 +239,7 @@ func (r *Reconciler) evict(ctx context.Context, placement *placementv1beta1.Clus
 	err := r.Client.Get(ctx, types.NamespacedName{Name: name}, eviction)
 	switch {
 	case apierrors.IsNotFound(err):
-		if wait := r.watch.turn(r.Clock.Now()); wait > 0 {
+		if wait := r.watch.reserve(r.Clock.Now()); wait > 0 {
 			return wait, nil
 		}
 		return retry, r.create(ctx, placement, b, name, reason)

@@ -77,8 +77,8 @@ func (w *watch) see(c census, now time.Time) (since time.Time) {
 	return w.ended
 }
 
-// turn reserves the turn of an eviction, or returns how long it has to wait.
-func (w *watch) turn(now time.Time) (wait time.Duration) {
+// reserve reserves the turn of an eviction, or returns how long it has to wait.
+func (w *watch) reserve(now time.Time) (wait time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if wait = w.next.Sub(now); wait > 0 {

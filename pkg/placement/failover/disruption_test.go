@@ -99,7 +99,7 @@ func TestDueOf_MarksEvictionsThatUsersOrdered(t *testing.T) {
 func TestWatch_PacesEvictions(t *testing.T) {
 	w, evicted := &watch{}, 0
 	for at := time.Duration(0); at < 20*time.Second; at += 100 * time.Millisecond {
-		if w.turn(noon.Add(at)) == 0 {
+		if w.reserve(noon.Add(at)) == 0 {
 			evicted++
 		}
 	}

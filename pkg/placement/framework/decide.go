@@ -10,9 +10,9 @@ import (
 
 // cycle is one decision in progress.
 type cycle struct {
-	policy *Policy
-	fleet  *Fleet
-	judges judges
+	policy  *Policy
+	fleet   *Fleet
+	filters filters
 	// clusters are sorted by name.
 	clusters []*Cluster
 	holdings map[string]Holding
@@ -23,7 +23,7 @@ type cycle struct {
 
 func newCycle(policy *Policy, fleet *Fleet, rules []Rule, holdings []Holding) *cycle {
 	fleet = fleet.within(policy.Within)
-	c := &cycle{policy: policy, fleet: fleet, judges: newJudges(rules, policy, fleet), clusters: fleet.byName(),
+	c := &cycle{policy: policy, fleet: fleet, filters: newFilters(rules, policy, fleet), clusters: fleet.byName(),
 		holdings: make(map[string]Holding, len(holdings)), decision: Decision{Fulfilled: true}}
 	for _, h := range holdings {
 		c.holdings[h.Cluster] = h
@@ -55,7 +55,7 @@ func (c *cycle) find(name string) *Cluster {
 	return c.clusters[i]
 }
 
-// kept returns the cluster's holding if it is selected for the current policy. It is not judged
+// kept returns the cluster's holding if it is selected for the current policy. It is not filtered
 // again.
 func (c *cycle) kept(name string) (Holding, bool) {
 	h, found := c.holdings[name]
@@ -66,7 +66,7 @@ func (c *cycle) kept(name string) (Holding, bool) {
 // one that passes.
 func (c *cycle) pickAll() {
 	for _, cluster := range c.clusters {
-		if _, kept := c.kept(cluster.Name); kept || c.judge(cluster) == "" {
+		if _, kept := c.kept(cluster.Name); kept || c.filter(cluster) == "" {
 			c.take(cluster.Name, nil)
 		} else if c.holdings[cluster.Name].selected() {
 			c.drop(cluster.Name)
@@ -102,7 +102,7 @@ func (c *cycle) pickNamed(name string) {
 		c.take(name, nil)
 		return
 	}
-	if reason := c.judge(cluster); reason != "" {
+	if reason := c.filter(cluster); reason != "" {
 		c.miss(Choice{Cluster: name, Result: Ineligible, Reason: reason})
 		return
 	}
@@ -117,9 +117,9 @@ func (c *cycle) missing(name string) Result {
 	return Outside
 }
 
-// judge applies the rules and records the first refusal.
-func (c *cycle) judge(cluster *Cluster) string {
-	rule, reason := c.judges.judge(cluster)
+// filter applies the rules and records the first refusal.
+func (c *cycle) filter(cluster *Cluster) string {
+	rule, reason := c.filters.firstRefusal(cluster)
 	if reason != "" {
 		c.refuse(cluster.Name, rule, reason)
 	}
@@ -153,7 +153,7 @@ func (c *cycle) drop(name string) { c.decision.Drop = append(c.decision.Drop, na
 
 func (c *cycle) finish() Decision {
 	d := c.decision
-	d.Until = c.judges.until
+	d.Until = c.filters.until
 	slices.SortFunc(d.Selected, func(a, b Choice) int { return strings.Compare(a.Cluster, b.Cluster) })
 	for _, names := range [][]string{d.Add, d.Adopt, d.Drop, d.Waiting} {
 		slices.Sort(names)

@@ -15,7 +15,7 @@ type lacks string
 
 func (lacks) Name() string { return "Label" }
 
-func (l lacks) Judge(_ *Policy, _ *Fleet, c *Cluster) string {
+func (l lacks) Filter(_ *Policy, _ *Fleet, c *Cluster) string {
 	if _, ok := c.Labels[string(l)]; ok {
 		return ""
 	}
@@ -68,13 +68,13 @@ func TestDecide(t *testing.T) {
 			want:   Decision{Fulfilled: true},
 		},
 		"PickAll never moves what it placed": {
-			reason:   "a current holding is not judged again",
+			reason:   "a current holding is not filtered again",
 			policy:   Policy{Kind: PickAll},
 			clusters: []Cluster{cluster("a")},
 			holdings: []Holding{{Cluster: "a", State: Bound, Current: true}},
 			want:     Decision{Selected: choices("a"), Fulfilled: true},
 		},
-		"PickAll judges again after a policy change": {
+		"PickAll filters again after a policy change": {
 			reason:   "a holding of the old policy is adopted when its cluster passes and dropped when not",
 			policy:   Policy{Kind: PickAll},
 			clusters: []Cluster{cluster("a", "ok"), cluster("b")},
@@ -141,7 +141,7 @@ func TestDecide(t *testing.T) {
 
 func TestDecide_FailsForKindWithoutRules(t *testing.T) {
 	if _, err := (Profile{}).Decide(&Policy{Kind: PickAll}, &Fleet{}, nil); err == nil {
-		t.Error("a policy that no rule can judge must not select anything")
+		t.Error("a policy that has no rules must not select anything")
 	}
 }
 

@@ -35,7 +35,7 @@ type Decision struct {
 	// zero is never.
 	Until time.Time
 
-	// Refusals are all clusters that were judged and refused, in no particular order.
+	// Refusals are all clusters that were filtered and refused, in no particular order.
 	Refusals []Refusal
 }
 

@@ -8,12 +8,12 @@
 // same input always gives the same decision, in a controller, in a test or in a simulation.
 //
 // The rules are packages below ../plugins, each one small function over one cluster. A Profile says
-// which of them judge which kind of policy, and which one ranks. The framework knows which clusters
+// which of them filter for which kind of policy, and which one ranks. The framework knows which clusters
 // already hold the placement. It never moves those for a change that only concerns future clusters.
 // A cluster loses the placement because the policy changed, because fewer clusters are wanted, or
 // because it left; never because it was tainted, relabelled or became silent later.
 //
-// PickN works in rounds. The rules judge all candidates once. Then the best one is taken, again and
+// PickN works in rounds. The rules filter all candidates once. Then the best one is taken, again and
 // again, and a Spread is updated with each. Candidates are ordered by the score of the spread, then
 // by affinity, then by whether the cluster has the placement from an earlier policy, and last by
 // name, the larger first.

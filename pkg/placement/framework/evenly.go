@@ -19,13 +19,13 @@ type queue struct {
 }
 
 // fillEvenly picks one cluster at a time, because each changes the spread's verdict on all others.
-// It judges candidates of one class together, which saves most of the work where many clusters
+// It scores candidates of one class together, which saves most of the work where many clusters
 // share few groups.
 func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, need int) {
 	queues := queuesOf(candidates, spread)
 	for ; need > 0; need-- {
-		// The last round judges all, because the others are reported with these verdicts.
-		at := judge(queues, spread, need == 1)
+		// The last round scores all, because the others are reported with these scores.
+		at := bestQueue(queues, spread, need == 1)
 		if at < 0 {
 			break
 		}
@@ -36,7 +36,7 @@ func (c *cycle) fillEvenly(candidates []candidate, spread Spread, rule string, n
 		}
 		queues = advance(queues, at)
 	}
-	c.tellRest(queues, rule)
+	c.reportRest(queues, rule)
 }
 
 // queuesOf divides sorted candidates into queues; the queue with the best candidate comes first.
@@ -67,12 +67,12 @@ func queuesOf(candidates []candidate, spread Spread) []*queue {
 	return queues
 }
 
-// judge updates verdicts and returns which queue has the best candidate, or -1. Unless all are
+// bestQueue updates scores and returns which queue has the best candidate, or -1. Unless all are
 // requested, it stops at the first that cannot be beaten.
-func judge(queues []*queue, spread Spread, all bool) int {
+func bestQueue(queues []*queue, spread Spread, all bool) int {
 	best, limit := -1, spread.Best()
 	for i, q := range queues {
-		q.score, q.reason = spread.Judge(q.class)
+		q.score, q.reason = spread.Score(q.class)
 		if q.reason != "" || best >= 0 && q.score <= queues[best].score {
 			continue
 		}
@@ -96,8 +96,8 @@ func advance(queues []*queue, at int) []*queue {
 	return slices.Insert(queues, to, q)
 }
 
-// tellRest records why the remaining candidates were not picked, by the verdicts of the last round.
-func (c *cycle) tellRest(queues []*queue, rule string) {
+// reportRest records why the remaining candidates were not picked, by the scores of the last round.
+func (c *cycle) reportRest(queues []*queue, rule string) {
 	type scored struct {
 		candidate
 		score int32
@@ -120,9 +120,9 @@ func (c *cycle) tellRest(queues []*queue, rule string) {
 		return byMerit(a.candidate, b.candidate)
 	})
 	for _, r := range best {
-		c.pass(r.candidate, r.score)
+		c.reportOutscored(r.candidate, r.score)
 	}
-	c.tellRefused()
+	c.reportRefused()
 }
 
 // first returns the first n elements in order. It is for few out of many, and reorders s.

@@ -45,7 +45,7 @@ func (c *cycle) pickN(ranker Ranker, spreader Spreader) {
 	}
 	if surplus := len(kept) - c.policy.Count; surplus >= 0 {
 		c.decision.Settled = true
-		c.dismiss(kept, surplus)
+		c.dropSurplus(kept, surplus)
 		c.dropObsolete()
 		return
 	}
@@ -57,8 +57,8 @@ func (c *cycle) pickN(ranker Ranker, spreader Spreader) {
 	c.decision.Fulfilled = len(c.decision.Selected) >= c.policy.Count
 }
 
-// dismiss keeps all but surplus clusters.
-func (c *cycle) dismiss(kept []Holding, surplus int) {
+// dropSurplus keeps all but surplus clusters.
+func (c *cycle) dropSurplus(kept []Holding, surplus int) {
 	if surplus > 0 {
 		slices.SortFunc(kept, byRemovalOrder)
 	}
@@ -84,13 +84,13 @@ func (c *cycle) dropObsolete() {
 	}
 }
 
-// candidates judges and ranks the clusters that do not have the placement from the current policy.
+// candidates filters and ranks the clusters that do not have the placement from the current policy.
 func (c *cycle) candidates(ranker Ranker) []candidate {
 	passed := make([]candidate, 0, len(c.clusters))
 	rank := ranker.Rank(c.policy, c.fleet)
 	for _, cluster := range c.clusters {
 		h, found := c.holdings[cluster.Name]
-		if _, kept := c.kept(cluster.Name); kept || c.judge(cluster) != "" {
+		if _, kept := c.kept(cluster.Name); kept || c.filter(cluster) != "" {
 			continue
 		}
 		passed = append(passed, candidate{cluster: cluster, affinity: rank(cluster), current: found && h.selected()})
@@ -121,9 +121,9 @@ func (c *cycle) fill(candidates []candidate, spread Spread, spreader Spreader) {
 	}
 	c.decision.Outscored = len(candidates) - n
 	for _, rest := range candidates[n:][:min(c.room(), len(candidates)-n)] {
-		c.pass(rest, 0)
+		c.reportOutscored(rest, 0)
 	}
-	c.tellRefused()
+	c.reportRefused()
 }
 
 // room is how many more unselected clusters can be reported.
@@ -134,15 +134,15 @@ func (c *cycle) room() int {
 	return max(0, c.limit-len(c.decision.Unselected))
 }
 
-// pass reports that a cluster was not good enough.
-func (c *cycle) pass(rest candidate, spread int32) {
+// reportOutscored reports that a cluster was not good enough.
+func (c *cycle) reportOutscored(rest candidate, spread int32) {
 	c.decision.Unselected = append(c.decision.Unselected, Choice{
 		Cluster: rest.cluster.Name, Result: Outscored, Score: &Score{Spread: spread, Affinity: rest.affinity},
 	})
 }
 
-// tellRefused reports the refusals sorted by name, as far as there is room.
-func (c *cycle) tellRefused() {
+// reportRefused reports the refusals sorted by name, as far as there is room.
+func (c *cycle) reportRefused() {
 	byCluster := func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) }
 	for _, r := range first(c.decision.Refusals, c.room(), byCluster) {
 		c.decision.Unselected = append(c.decision.Unselected, Choice{Cluster: r.Cluster, Result: Refused, Reason: r.Reason})

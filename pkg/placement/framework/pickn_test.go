@@ -39,7 +39,7 @@ type each struct{ selected map[int]bool }
 
 func (*each) Class(c *Cluster) int { return len(c.Labels) }
 
-func (s *each) Judge(class int) (int32, string) {
+func (s *each) Score(class int) (int32, string) {
 	if s.selected[class] {
 		return 0, "one is enough"
 	}

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Rule judges one cluster at a time.
+// Rule filters one cluster at a time.
 type Rule interface {
 	// Name is the rule's name in diagnoses.
 	Name() string
-	// Judge returns why the cluster is refused, or "" if it passes. Messages quote the reason.
-	Judge(policy *Policy, fleet *Fleet, cluster *Cluster) (reason string)
-	// Brief returns a short form of Judge's reason that many clusters can share: "lacked label
-	// env=prod". It is called only for clusters that Judge refuses.
+	// Filter returns why the cluster is refused, or "" if it passes. Messages quote the reason.
+	Filter(policy *Policy, fleet *Fleet, cluster *Cluster) (reason string)
+	// Brief returns a short form of Filter's reason that many clusters can share: "lacked label
+	// env=prod". It is called only for clusters that Filter refuses.
 	Brief(policy *Policy, fleet *Fleet, cluster *Cluster) string
 }
 
@@ -45,9 +45,9 @@ type Spreader interface {
 type Spread interface {
 	// Class numbers the clusters from 0. Clusters of one class always get the same verdict.
 	Class(cluster *Cluster) int
-	// Judge returns the effect of taking one more cluster of a class: a score, or the reason why it
+	// Score returns the effect of taking one more cluster of a class: a score, or the reason why it
 	// must not be taken.
-	Judge(class int) (score int32, reason string)
+	Score(class int) (score int32, reason string)
 	// Best is a score that no class can exceed now.
 	Best() int32
 	// Take counts one more cluster of the class.
@@ -56,11 +56,11 @@ type Spread interface {
 
 // Profile is the rules and rankers of a decision.
 type Profile struct {
-	// Rules judge each kind of policy in this order; the first refusal counts.
+	// Rules filter for each kind of policy in this order; the first refusal counts.
 	Rules map[Kind][]Rule
 	// Affinity ranks for PickN.
 	Affinity Ranker
-	// Spread judges and ranks for PickN, after the rules.
+	// Spread filters and scores for PickN, after the rules.
 	Spread Spreader
 	// MaxUnselected limits the unselected clusters that PickN reports; 0 is all.
 	MaxUnselected int

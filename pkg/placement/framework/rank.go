@@ -27,9 +27,9 @@ type Weighted struct {
 
 // Ranking is the rules and the spread of policies that are decided from the beginning each time.
 type Ranking struct {
-	// Rules judge in this order; the first refusal counts.
+	// Rules filter in this order; the first refusal counts.
 	Rules []Rule
-	// Spread judges candidates after the rules, if the policy has constraints.
+	// Spread scores candidates after the rules, if the policy has constraints.
 	Spread Spreader
 	// Finished is called when a rule, or a scorer, has processed all clusters. Optional.
 	Finished func(plugin string, scores bool)
@@ -70,7 +70,7 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	}
 	fleet = fleet.within(policy.Within)
 	ranked := Ranked{}
-	judges := newJudges(r.Rules, policy, fleet)
+	filters := newFilters(r.Rules, policy, fleet)
 	candidates := make([]*Cluster, 0, len(fleet.Clusters))
 	for _, cluster := range fleet.byName() {
 		if !cluster.Leaving {
@@ -80,12 +80,12 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	ranked.Total = len(candidates)
 	for i, rule := range r.Rules {
 		var refused []Refusal
-		candidates, refused = judges.sift(i, candidates)
+		candidates, refused = filters.filterAll(i, candidates)
 		ranked.Refusals = append(ranked.Refusals, refused...)
 		r.finished(rule.Name(), false)
 	}
 	slices.SortFunc(ranked.Refusals, func(a, b Refusal) int { return strings.Compare(a.Cluster, b.Cluster) })
-	places := r.scoreAll(policy, fleet, candidates, scorers, &judges)
+	places := r.scoreAll(policy, fleet, candidates, scorers, &filters)
 	want := len(places)
 	if policy.Kind == PickN {
 		want = max(0, policy.Count)
@@ -94,7 +94,7 @@ func (r Ranking) Rank(policy *Policy, fleet *Fleet, scorers []Weighted) (Ranked,
 	if policy.Kind == PickN {
 		ranked.Missing = want - len(ranked.Picked)
 	}
-	ranked.Until = judges.until
+	ranked.Until = filters.until
 	return ranked, nil
 }
 
@@ -105,7 +105,7 @@ func (r Ranking) finished(plugin string, scores bool) {
 }
 
 // scoreAll scores and sorts the candidates.
-func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, ends *judges) []Place {
+func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, scorers []Weighted, filters *filters) []Place {
 	places := make([]Place, len(candidates))
 	parts := make([]int64, len(candidates)*len(scorers))
 	for i, cluster := range candidates {
@@ -119,7 +119,7 @@ func (r Ranking) scoreAll(policy *Policy, fleet *Fleet, candidates []*Cluster, s
 			places[i].Parts[s] = given
 			places[i].Score += weighted.Weight * given
 			if expires {
-				ends.note(expiring.Until(policy, fleet, places[i].Cluster))
+				filters.noteExpiry(expiring.Until(policy, fleet, places[i].Cluster))
 			}
 		}
 		r.finished(weighted.Scorer.Name(), true)
@@ -157,7 +157,7 @@ func (r Ranking) pickEvenly(ranked *Ranked, policy *Policy, fleet *Fleet, places
 	queues := queuesOf(candidates, spread)
 	taken := make([]bool, len(places))
 	for ; want > 0; want-- {
-		at := judge(queues, spread, false)
+		at := bestQueue(queues, spread, false)
 		if at < 0 {
 			break
 		}
@@ -168,7 +168,7 @@ func (r Ranking) pickEvenly(ranked *Ranked, policy *Policy, fleet *Fleet, places
 	}
 	refused := map[string]string{}
 	for _, q := range queues {
-		if _, reason := spread.Judge(q.class); reason != "" {
+		if _, reason := spread.Score(q.class); reason != "" {
 			for _, left := range q.candidates {
 				refused[left.cluster.Name] = reason
 			}

@@ -71,7 +71,7 @@ type tolerates struct{}
 
 func (tolerates) Name() string { return "ForAWhile" }
 
-func (r tolerates) Judge(policy *Policy, fleet *Fleet, c *Cluster) string {
+func (r tolerates) Filter(policy *Policy, fleet *Fleet, c *Cluster) string {
 	if len(c.Taints) > 0 && r.Until(policy, fleet, c).IsZero() {
 		return "full for too long"
 	}

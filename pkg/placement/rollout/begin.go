@@ -32,7 +32,7 @@ func (r *Reconciler) Begin(ctx context.Context, placement placementv1beta1.Place
 	return now.begin(bindings, fresh)
 }
 
-func (s *situation) begin(bindings, fresh []placementv1beta1.BindingObject) error {
+func (s *rolloutInput) begin(bindings, fresh []placementv1beta1.BindingObject) error {
 	if slices.ContainsFunc(bindings, waits) {
 		return nil
 	}

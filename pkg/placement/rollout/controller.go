@@ -122,8 +122,8 @@ func (r *Reconciler) rollOut(ctx context.Context, key types.NamespacedName, plac
 	return steps, r.take(ctx, steps, now)
 }
 
-// situation is the input of a placement's rollout at one time.
-type situation struct {
+// rolloutInput is the input of a placement's rollout at one time.
+type rolloutInput struct {
 	spec     *placementv1beta1.PlacementSpec
 	goal     goal
 	strategy *placementv1beta1.ApplyStrategy
@@ -135,7 +135,7 @@ type situation struct {
 
 // read reads the input for the rollout of a placement with these bindings; nil while there is no
 // snapshot to roll out.
-func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*situation, error) {
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placement placementv1beta1.PlacementObject, bindings []placementv1beta1.BindingObject) (*rolloutInput, error) {
 	snapshots, err := objects.ResourceSnapshots(ctx, r.Client, key)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placeme
 		return nil, nil
 	}
 	terms, _ := failover.TermsOf(placement.GetAnnotations()) // Package failover reports invalid terms.
-	now := &situation{spec: placement.GetSpec(), strategy: ApplyStrategyOf(placement.GetSpec()), moves: !terms.Never(), at: r.Clock.Now()}
+	now := &rolloutInput{spec: placement.GetSpec(), strategy: ApplyStrategyOf(placement.GetSpec()), moves: !terms.Never(), at: r.Clock.Now()}
 	if now.goal, err = r.goal(ctx, key, latest.Name, bindings); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName, placeme
 	return now, nil
 }
 
-func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingSteps, error) {
+func (s *rolloutInput) plan(bindings []placementv1beta1.BindingObject) (bindingSteps, error) {
 	pace, err := PaceOf(s.spec, bindings)
 	if err != nil {
 		return bindingSteps{}, err
@@ -167,7 +167,7 @@ func (s *situation) plan(bindings []placementv1beta1.BindingObject) (bindingStep
 // bind binds to the latest snapshot and overrides. It also adds the dispatcher's finalizer, which saves
 // that controller a write. The dispatcher's conditions include RolloutStarted, which saves a write
 // here.
-func (s *situation) bind(b placementv1beta1.BindingObject) {
+func (s *rolloutInput) bind(b placementv1beta1.BindingObject) {
 	spec := b.GetSpec()
 	spec.State = placementv1beta1.BindingBound
 	s.goal.write(spec)
@@ -194,7 +194,7 @@ func (r *Reconciler) pushStrategy(ctx context.Context, bindings []placementv1bet
 }
 
 // take carries out the steps.
-func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *situation) error {
+func (r *Reconciler) take(ctx context.Context, steps bindingSteps, now *rolloutInput) error {
 	var group errgroup.Group // A conflict must not stop the other writes.
 	group.SetLimit(writers)
 	for _, b := range steps.Update {

@@ -58,7 +58,7 @@ func TestBegin_NeverExceedsMaxUnavailable(t *testing.T) {
 		for i := range fresh {
 			fresh[i].Name = fmt.Sprintf("fresh-%02d", i)
 		}
-		now := &situation{spec: specOf(pace), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
+		now := &rolloutInput{spec: specOf(pace), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
 		if err := now.begin(bindingsOf(there), bindingsOf(fresh)); err != nil {
 			t.Fatalf("seed %d: begin: %v", seed, err)
 		}
@@ -90,7 +90,7 @@ func specOf(pace Pace) *placementv1beta1.PlacementSpec {
 
 func TestBegin_BindsNoneWhileOthersWait(t *testing.T) {
 	fresh := several(2, scheduled, "", plain)
-	now := &situation{spec: specOf(Pace{Target: 3}), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
+	now := &rolloutInput{spec: specOf(Pace{Target: 3}), strategy: &placementv1beta1.ApplyStrategy{}, goal: goal{snapshot: "new"}, at: now}
 	if err := now.begin(bindingsOf(several(1, scheduled, "", plain)), bindingsOf(fresh)); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ const (
 func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change {
 	was, is := ClusterOf(before), ClusterOf(after)
 	switch {
-	case was.Leaving != is.Leaving, !maps.Equal(was.Labels, is.Labels), lost(was.Taints, is.Taints),
+	case was.Leaving != is.Leaving, !maps.Equal(was.Labels, is.Labels), lostTaint(was.Taints, is.Taints),
 		!sameNamespaces(&was, &is),
 		eligible().Ineligible(&was, now) != "" && eligible().Ineligible(&is, now) == "":
 		return decisive
@@ -61,8 +61,8 @@ func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change
 	return irrelevant
 }
 
-// lost reports whether a taint was removed.
-func lost(was, is []framework.Taint) bool {
+// lostTaint reports whether a taint was removed.
+func lostTaint(was, is []framework.Taint) bool {
 	return slices.ContainsFunc(was, func(t framework.Taint) bool { return !slices.Contains(is, t) })
 }
 

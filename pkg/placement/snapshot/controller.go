@@ -264,7 +264,7 @@ func (r *Reconciler) reconcilePolicy(ctx context.Context, key types.NamespacedNa
 		return err
 	}
 	latest := objects.LatestPolicySnapshot(placement, existing)
-	if latest == nil || !standsFor(latest.GetSpec(), policy, hash) {
+	if latest == nil || !isOfPolicy(latest.GetSpec(), policy, hash) {
 		latest = desiredPolicySnapshot(placement, policy, hash, nextIndex(existing, objects.PolicyIndex))
 		err = r.createPolicy(ctx, placement, latest)
 	} else {

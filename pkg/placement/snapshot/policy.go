@@ -41,10 +41,10 @@ func unscaled(policy *placementv1beta1.PlacementPolicy) *placementv1beta1.Placem
 	return policy
 }
 
-// standsFor reports whether a snapshot is of this policy. The hash decides. If another product wrote a
+// isOfPolicy reports whether a snapshot is of this policy. The hash decides. If another product wrote a
 // hash with its own algorithm, the policies are compared. A new snapshot instead would re-evaluate all
 // members, and a temporarily disconnected member would lose its placed resources.
-func standsFor(s *placementv1beta1.SchedulingPolicySnapshotSpec, policy *placementv1beta1.PlacementPolicy, hash []byte) bool {
+func isOfPolicy(s *placementv1beta1.SchedulingPolicySnapshotSpec, policy *placementv1beta1.PlacementPolicy, hash []byte) bool {
 	if bytes.Equal(s.PolicyHash, hash) {
 		return true
 	}

@@ -42,7 +42,7 @@ const (
 // Causes are an incomplete list, or a change of labels on many objects. Small removals in a row count
 // together, so the next group records the recent ones.
 func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (waits bool, recent placementv1beta1.RecentRemovals, err error) {
-	lost, all, err := r.lost(ctx, placement, latest, objects)
+	lost, all, err := r.noLongerSelected(ctx, placement, latest, objects)
 	if err != nil {
 		return false, nil, err
 	}
@@ -111,9 +111,9 @@ func suspended(placement placementv1beta1.PlacementObject, lost []string, all, r
 		len(lost), all, after, refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
-// lost names the objects of the latest group that are no longer selected but still exist on the hub,
+// noLongerSelected names the objects of the latest group that are no longer selected but still exist on the hub,
 // and the number of objects in the group. Both are zero if the selectors changed.
-func (r *Reconciler) lost(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
+func (r *Reconciler) noLongerSelected(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
 	if latest == nil || r.Snapshots == nil {
 		return nil, 0, nil
 	}

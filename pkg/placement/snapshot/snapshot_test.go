@@ -70,7 +70,7 @@ func TestStandsFor_AcceptsForeignHashOfSamePolicy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			spec := &placementv1beta1.SchedulingPolicySnapshotSpec{Policy: tt.theirs, PolicyHash: []byte(tt.hash)}
-			if got := standsFor(spec, tt.policy, []byte("ours")); got != tt.want {
+			if got := isOfPolicy(spec, tt.policy, []byte("ours")); got != tt.want {
 				t.Errorf("standsFor() = %t, want %t", got, tt.want)
 			}
 		})

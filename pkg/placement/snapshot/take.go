@@ -55,7 +55,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 	if latest == nil && len(selected.Withheld)+len(selected.Unreadable) == 0 && selection.LacksNamespace(placement.GetSpec().ResourceSelectors, selected.Objects) {
 		return nil, 0, refusal.New(placementv1beta1.ReasonInvalidResourceSelectors, "%s", noNamespaceSelected)
 	}
-	stays, err := r.holds(ctx, latest, selected.Unreadable)
+	stays, err := r.containsAny(ctx, latest, selected.Unreadable)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -71,7 +71,7 @@ func (r *Reconciler) take(ctx context.Context, placement placementv1beta1.Placem
 		if waits || err != nil {
 			return latest, 0, err
 		}
-		if left, err := r.turn(ctx, latest, intervals); left > 0 || err != nil {
+		if left, err := r.waitOf(ctx, latest, intervals); left > 0 || err != nil {
 			return latest, left, err
 		}
 		if latest, err = r.createResources(ctx, placement, manifests, hash, nextIndex(existing, objects.ResourceIndex), recent); err != nil {
@@ -159,9 +159,9 @@ func (i Intervals) next(latest, seen time.Time) time.Time {
 	return gathered
 }
 
-// turn returns how long a changed selection has to wait. It records on the latest master when the
+// waitOf returns how long a changed selection has to wait. It records on the latest master when the
 // change was seen, so that a restarted gateway continues from there.
-func (r *Reconciler) turn(ctx context.Context, latest *metav1.PartialObjectMetadata, intervals Intervals) (time.Duration, error) {
+func (r *Reconciler) waitOf(ctx context.Context, latest *metav1.PartialObjectMetadata, intervals Intervals) (time.Duration, error) {
 	if latest == nil || intervals == (Intervals{}) {
 		return 0, nil
 	}

@@ -24,9 +24,9 @@ const maxUnreadable = 100
 // maxFaulty is the number of kinds that it names with the hub's error.
 const maxFaulty = 10
 
-// holds reports whether a group has objects of one of the kinds. Objects that the next group lacks
+// containsAny reports whether a group has objects of one of the kinds. Objects that the next group lacks
 // would be removed from the members, and an unreadable object may still exist.
-func (r *Reconciler) holds(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Unreadable) (bool, error) {
+func (r *Reconciler) containsAny(ctx context.Context, latest *metav1.PartialObjectMetadata, kinds []selection.Unreadable) (bool, error) {
 	if latest == nil || len(kinds) == 0 {
 		return false, nil
 	}

@@ -96,7 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) er
 	if listErr != nil {
 		return listErr
 	}
-	if err != nil || placement.GetDeletionTimestamp() != nil || !asks(placement, r.source.publishes()) {
+	if err != nil || placement.GetDeletionTimestamp() != nil || !isPublished(placement, r.source.publishes()) {
 		r.wanted.set(key, nil)
 		return r.removeAll(ctx, existing)
 	}

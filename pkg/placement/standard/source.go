@@ -33,15 +33,15 @@ type source interface {
 	watch(b *builder.Builder) *builder.Builder
 }
 
-// asks reports whether a placement should be published.
-func asks(placement client.Object, unlessSaid bool) bool {
+// isPublished reports whether a placement should be published.
+func isPublished(placement client.Object, byDefault bool) bool {
 	switch placement.GetAnnotations()[multiclusterv1alpha1.AnnotationStandardDecisions] {
 	case "true":
 		return true
 	case "false":
 		return false
 	default:
-		return unlessSaid
+		return byDefault
 	}
 }
 

@@ -38,7 +38,7 @@ func TestAsks(t *testing.T) {
 		"wrong case":                        {"TRUE", false, false},
 	} {
 		placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"fleetgate.io/standard-decisions": tc.said}}}
-		if got := asks(placement, tc.unlessSaid); got != tc.want {
+		if got := isPublished(placement, tc.unlessSaid); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

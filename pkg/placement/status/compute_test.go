@@ -454,10 +454,10 @@ func TestEventsOf_WarnsOncePerProblem(t *testing.T) {
 	}
 	inFlight := refused("a")
 	inFlight.GetStatus().PlacementStatuses[0].Conditions[0].Reason = placementv1beta1.ReasonApplyInProgress
-	want := []happened{{"Warning", "PlacementApplyFailed", `on member "a", Work "w" is not applied`}}
+	want := []statusEvent{{"Warning", "PlacementApplyFailed", `on member "a", Work "w" is not applied`}}
 	for name, test := range map[string]struct {
 		before, after placementv1beta1.PlacementObject
-		want          []happened
+		want          []statusEvent
 	}{
 		"refused":                    {refused(), refused("a"), want},
 		"rejected after an attempt":  {inFlight, refused("a"), want},
@@ -466,7 +466,7 @@ func TestEventsOf_WarnsOncePerProblem(t *testing.T) {
 		"rejected by another member": {refused("a"), refused("a", "b"), nil},
 		"recovered":                  {refused("a"), refused(), nil},
 	} {
-		if diff := cmp.Diff(test.want, eventsOf(test.before, test.after), cmp.AllowUnexported(happened{})); diff != "" {
+		if diff := cmp.Diff(test.want, eventsOf(test.before, test.after), cmp.AllowUnexported(statusEvent{})); diff != "" {
 			t.Errorf("%s: events (-want +got):\n%s", name, diff)
 		}
 	}

@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	status := Compute(observed)
 	r.spacing.computes(req.NamespacedName, len(status.PlacementStatuses), r.Clock.Now())
-	if wait := r.spacing.write(req.NamespacedName, tells(placement, status), r.Clock.Now()); wait > 0 {
+	if wait := r.spacing.write(req.NamespacedName, importanceOf(placement, status), r.Clock.Now()); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	err = r.write(ctx, placement, status)
@@ -212,7 +212,7 @@ func copied(_ context.Context, object client.Object) []reconcile.Request {
 }
 
 func (r *Reconciler) write(ctx context.Context, placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) error {
-	if !stands(placement.GetStatus(), status) {
+	if !isUnchanged(placement.GetStatus(), status) {
 		trim(placement, status)
 	}
 	copyErr := r.copyToNamespace(ctx, placement, status)

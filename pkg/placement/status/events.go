@@ -35,19 +35,19 @@ var warnings = map[string]string{
 	problems.Drifted:                           "PlacementDrifted",
 }
 
-// happened is an event of type Warning or Normal.
-type happened struct{ kind, reason, message string }
+// statusEvent is an event of type Warning or Normal.
+type statusEvent struct{ kind, reason, message string }
 
 // eventsOf are the new problems between two states of a placement, and the stages that became True. The
 // recorder counts repeated events.
-func eventsOf(before, after placementv1beta1.PlacementObject) []happened {
-	return append(wentWrong(before, after), cameTrue(before, after)...)
+func eventsOf(before, after placementv1beta1.PlacementObject) []statusEvent {
+	return append(newProblems(before, after), cameTrue(before, after)...)
 }
 
-// wentWrong returns a problem when it begins, and when it names another member, object or sentence. The
+// newProblems returns a problem when it begins, and when it names another member, object or sentence. The
 // number of further members with it does not matter.
-func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
-	var all []happened
+func newProblems(before, after placementv1beta1.PlacementObject) []statusEvent {
+	var all []statusEvent
 	known := problems.Of(before)
 	for _, t := range problems.Of(after) {
 		reported := slices.ContainsFunc(known, func(old problems.Trouble) bool {
@@ -55,31 +55,31 @@ func wentWrong(before, after placementv1beta1.PlacementObject) []happened {
 			return old == t
 		})
 		if !reported && !t.Waits {
-			all = append(all, happened{corev1.EventTypeWarning, warnings[t.Condition], t.String()})
+			all = append(all, statusEvent{corev1.EventTypeWarning, warnings[t.Condition], t.String()})
 		}
 	}
 	return all
 }
 
 // cameTrue are the stages that became True between two states of a placement.
-func cameTrue(before, after placementv1beta1.PlacementObject) []happened {
-	var all []happened
+func cameTrue(before, after placementv1beta1.PlacementObject) []statusEvent {
+	var all []statusEvent
 	stages := stagesOf(after.GetSpec())
 	if c := meta.FindStatusCondition(after.GetStatus().Conditions, after.ConditionType(placementv1beta1.ConditionScheduled)); c != nil &&
 		c.Status == metav1.ConditionTrue && !wasTrue(before, placementv1beta1.ConditionScheduled, c.ObservedGeneration) {
-		all = append(all, happened{corev1.EventTypeNormal, scheduleSuccess, "Successfully scheduled the placement"})
+		all = append(all, statusEvent{corev1.EventTypeNormal, scheduleSuccess, "Successfully scheduled the placement"})
 	}
 	for i, s := range stages {
 		c := meta.FindStatusCondition(after.GetStatus().Conditions, after.ConditionType(s.kind))
 		if c == nil || c.Status != metav1.ConditionTrue || wasTrue(before, s.kind, c.ObservedGeneration) {
 			continue
 		}
-		all = append(all, happened{corev1.EventTypeNormal, s.event, c.Message})
+		all = append(all, statusEvent{corev1.EventTypeNormal, s.event, c.Message})
 		if s.kind == workSynchronized.kind {
-			all = append(all, happened{corev1.EventTypeNormal, syncSuccess, "Successfully synchronized the placement"})
+			all = append(all, statusEvent{corev1.EventTypeNormal, syncSuccess, "Successfully synchronized the placement"})
 		}
 		if i == len(stages)-1 {
-			all = append(all, happened{corev1.EventTypeNormal, rolloutCompleted, "The resources have been placed on all selected clusters"})
+			all = append(all, statusEvent{corev1.EventTypeNormal, rolloutCompleted, "The resources have been placed on all selected clusters"})
 		}
 	}
 	return all

@@ -53,7 +53,7 @@ func (p *spacing) compute(placement types.NamespacedName, now time.Time) time.Du
 }
 
 // write returns how long its write has to wait.
-func (p *spacing) write(placement types.NamespacedName, tells telling, now time.Time) time.Duration {
+func (p *spacing) write(placement types.NamespacedName, tells importance, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, ok := p.last[placement]
@@ -95,12 +95,12 @@ func (p *spacing) forget(placement types.NamespacedName) {
 	delete(p.last, placement)
 }
 
-// telling is the importance of a changed status.
-type telling int
+// importance is the importance of a changed status.
+type importance int
 
 const (
 	// details are the progress of single members.
-	details telling = iota
+	details importance = iota
 	// step means that the placement as a whole reached another stage.
 	step
 	// news is what people wait for: the selected members, or the completion. For many members, whose
@@ -108,8 +108,8 @@ const (
 	news
 )
 
-// tells returns the importance of a status compared with the stored one.
-func tells(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) telling {
+// importanceOf returns the importance of a status compared with the stored one.
+func importanceOf(placement placementv1beta1.PlacementObject, status *placementv1beta1.PlacementStatus) importance {
 	if differs(placement, status, placementv1beta1.ConditionScheduled) {
 		return news
 	}

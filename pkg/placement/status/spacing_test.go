@@ -79,7 +79,7 @@ func TestTells_StagesOfManyMembersAreNews(t *testing.T) {
 			members = append(members, bound(name, conditions...))
 		}
 		status := Compute(&Observed{Placement: p, Policy: policy, Snapshot: "p-2-snapshot", Index: "2", Bindings: members})
-		reported := tells(p, status)
+		reported := importanceOf(p, status)
 		p.Status = *status
 		return reported == news
 	}
@@ -104,7 +104,7 @@ func TestTells_StartAndCompletionAreNews(t *testing.T) {
 		what       string
 		policy     *placementv1beta1.ClusterSchedulingPolicySnapshot
 		conditions []string
-		tells      telling
+		tells      importance
 	}{
 		{"nothing is decided", undecided, nil, news},
 		{"it is scheduled", decided("a"), nil, news},
@@ -120,7 +120,7 @@ func TestTells_StartAndCompletionAreNews(t *testing.T) {
 	p := placementOf(nil)
 	for _, step := range steps {
 		status := compute(p, step.policy, step.conditions...)
-		if got := tells(p, status); got != step.tells {
+		if got := importanceOf(p, status); got != step.tells {
 			t.Errorf("%s: tells() = %d, want %d", step.what, got, step.tells)
 		}
 		p.Status = *status

@@ -68,7 +68,7 @@ type standstills struct {
 }
 
 // check returns the event for a placement, or nil, and the time until the next check, or zero.
-func (s *standstills) check(key types.NamespacedName, placement placementv1beta1.PlacementObject, now time.Time) (*happened, time.Duration) {
+func (s *standstills) check(key types.NamespacedName, placement placementv1beta1.PlacementObject, now time.Time) (*statusEvent, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := holdUp(placement)
@@ -86,7 +86,7 @@ func (s *standstills) check(key types.NamespacedName, placement placementv1beta1
 		s.reported = map[types.NamespacedName]hold{}
 	}
 	s.reported[key] = *found
-	return &happened{corev1.EventTypeWarning, rolloutStuck,
+	return &statusEvent{corev1.EventTypeWarning, rolloutStuck,
 		fmt.Sprintf("Other members have waited for longer than %s: %s", stuckAfter, found.why)}, 0
 }
 

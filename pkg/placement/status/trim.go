@@ -22,9 +22,9 @@ const (
 	fullBytes = 1 << 20
 )
 
-// stands reports whether a status equals the stored one: then it fits, without an expensive
+// isUnchanged reports whether a status equals the stored one: then it fits, without an expensive
 // measurement.
-func stands(before, status *placementv1beta1.PlacementStatus) bool {
+func isUnchanged(before, status *placementv1beta1.PlacementStatus) bool {
 	return meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionStatusTrimmed) == nil && equality.Semantic.DeepEqual(before, status)
 }
 
@@ -76,14 +76,14 @@ func bytesOf(status *placementv1beta1.PlacementStatus) int {
 func readyMembers(status *placementv1beta1.PlacementStatus) int {
 	count := 0
 	for i := range status.PlacementStatuses {
-		if well(&status.PlacementStatuses[i]) {
+		if isHealthy(&status.PlacementStatuses[i]) {
 			count++
 		}
 	}
 	return count
 }
 
-func well(m *placementv1beta1.PerClusterPlacementStatus) bool { return notTrue(m) == nil }
+func isHealthy(m *placementv1beta1.PerClusterPlacementStatus) bool { return notTrue(m) == nil }
 
 func notTrue(m *placementv1beta1.PerClusterPlacementStatus) *metav1.Condition {
 	for i := range m.Conditions {
@@ -100,7 +100,7 @@ func withoutDetails(m *placementv1beta1.PerClusterPlacementStatus) {
 }
 
 func withoutSuccess(m *placementv1beta1.PerClusterPlacementStatus) {
-	if well(m) {
+	if isHealthy(m) {
 		m.Conditions = nil
 	}
 }

@@ -117,15 +117,15 @@ func TestTrim_RemovesConditionWhenStatusFits(t *testing.T) {
 
 func TestStands_SkipsMeasuringUnchangedStatus(t *testing.T) {
 	p, status := crowd(t, 100, 0)
-	if stands(p.GetStatus(), status) {
+	if isUnchanged(p.GetStatus(), status) {
 		t.Error("new status is not measured")
 	}
-	if !stands(status.DeepCopy(), status) {
+	if !isUnchanged(status.DeepCopy(), status) {
 		t.Error("unchanged status is measured")
 	}
 	_, large := crowd(t, 501, 0)
 	trim(p, large)
-	if stands(large.DeepCopy(), large) {
+	if isUnchanged(large.DeepCopy(), large) {
 		t.Error("trimmed status is not measured, and would stay trimmed")
 	}
 }

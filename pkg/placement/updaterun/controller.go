@@ -94,8 +94,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.ResourceBinding{}, r.runsOf(keyOf)).
-		Watches(&placementv1beta1.ClusterApprovalRequest{}, asker()).
-		Watches(&placementv1beta1.ApprovalRequest{}, asker()).
+		Watches(&placementv1beta1.ClusterApprovalRequest{}, requester()).
+		Watches(&placementv1beta1.ApprovalRequest{}, requester()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(reconcileutil.RetryConflictsAfter(objects.RetryDelay, r)))
 }
@@ -124,8 +124,8 @@ func (r *Reconciler) unfinished(ctx context.Context, list client.ObjectList, opt
 	return enqueue.Those(ctx, r.Client, list, func(run placementv1beta1.UpdateRunObject) bool { return !Over(run) }, options...)
 }
 
-// asker queues the run that created an approval request.
-func asker() handler.EventHandler {
+// requester queues the run that created an approval request.
+func requester() handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		a, ok := object.(placementv1beta1.ApprovalRequestObject)
 		if !ok {

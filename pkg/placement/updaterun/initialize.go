@@ -103,7 +103,7 @@ func currentState(o *Observed) (*placementState, *refusal.Refusal) {
 		return nil, refused("the strategy of placement %q is %s; only a placement with strategy External is rolled out by runs", name, o.Placement.GetSpec().Strategy.Type)
 	case o.Policy == nil || !status.Decided(o.Placement, o.Policy):
 		return nil, waits("the scheduler has not handled placement %q yet", name)
-	case !holds(o.Policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled, metav1.ConditionTrue, o.Policy.GetGeneration()):
+	case !hasStatus(o.Policy.GetStatus().Conditions, placementv1beta1.ConditionScheduled, metav1.ConditionTrue, o.Policy.GetGeneration()):
 		return nil, refused("policy snapshot %q is not fully scheduled: the placement's condition Scheduled says why", o.Policy.GetName())
 	}
 	found := &placementState{

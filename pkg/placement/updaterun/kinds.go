@@ -63,8 +63,8 @@ func (q Request) object(run types.NamespacedName) placementv1beta1.ApprovalReque
 	return a
 }
 
-// holds reports whether a condition is about the object's current generation and has the status.
-func holds(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, generation int64) bool {
+// hasStatus reports whether a condition is about the object's current generation and has the status.
+func hasStatus(conditions []metav1.Condition, kind string, status metav1.ConditionStatus, generation int64) bool {
 	for _, c := range conditions {
 		if c.Type == kind {
 			return c.Status == status && c.ObservedGeneration == generation

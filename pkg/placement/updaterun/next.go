@@ -126,7 +126,7 @@ func (p *advance) current() (stage *placementv1beta1.StageUpdatingStatus, finish
 }
 
 func (p *advance) over(stage *placementv1beta1.StageUpdatingStatus) bool {
-	return holds(stage.Conditions, placementv1beta1.ConditionUpdateRunSucceeded, metav1.ConditionTrue, p.generation)
+	return hasStatus(stage.Conditions, placementv1beta1.ConditionUpdateRunSucceeded, metav1.ConditionTrue, p.generation)
 }
 
 // fail ends the run, and the stage if there is one.

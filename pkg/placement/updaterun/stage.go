@@ -104,9 +104,9 @@ func (p *advance) follow(stage *placementv1beta1.StageUpdatingStatus, limit int)
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
 		switch {
-		case holds(c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded, metav1.ConditionTrue, p.generation):
+		case hasStatus(c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded, metav1.ConditionTrue, p.generation):
 			f.finished++
-		case holds(c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted, metav1.ConditionTrue, p.generation):
+		case hasStatus(c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted, metav1.ConditionTrue, p.generation):
 			p.member(stage, c, true, &f)
 		default:
 			ahead = append(ahead, c)
@@ -132,7 +132,7 @@ func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placeme
 		return
 	}
 	p.memberStarted(c)
-	if !same || !holds(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, b.GetGeneration()) {
+	if !same || !hasStatus(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, b.GetGeneration()) {
 		f.under++
 		p.step.Bind = append(p.step.Bind, Binding{Object: b, Spec: want})
 		p.again(stuckAfter)
@@ -165,8 +165,8 @@ func (p *advance) target(b placementv1beta1.BindingObject, c *placementv1beta1.C
 // arrived reports whether the member has the binding's version, and it is available.
 func arrived(b placementv1beta1.BindingObject) bool {
 	conditions, generation := b.GetStatus().Conditions, b.GetGeneration()
-	return holds(conditions, placementv1beta1.ConditionAvailable, metav1.ConditionTrue, generation) ||
-		holds(conditions, placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, generation)
+	return hasStatus(conditions, placementv1beta1.ConditionAvailable, metav1.ConditionTrue, generation) ||
+		hasStatus(conditions, placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, generation)
 }
 
 // stuck reports members that take too long.
@@ -205,7 +205,7 @@ func (p *advance) leave(stage *placementv1beta1.StageUpdatingStatus) flight {
 	var f flight
 	for i := range stage.Clusters {
 		c := &stage.Clusters[i]
-		if !holds(c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted, metav1.ConditionTrue, p.generation) {
+		if !hasStatus(c.Conditions, placementv1beta1.ConditionClusterUpdatingStarted, metav1.ConditionTrue, p.generation) {
 			continue
 		}
 		b, stays := p.found.leaving[c.ClusterName]
@@ -250,7 +250,7 @@ func (p *advance) waited(stage *placementv1beta1.StageUpdatingStatus, task *plac
 
 // approved handles an approval. An accepted approval cannot be revoked.
 func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *placementv1beta1.StageTaskStatus, kind string) (ready bool, refused string) {
-	if holds(status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestApproved, metav1.ConditionTrue, p.generation) {
+	if hasStatus(status.Conditions, placementv1beta1.ConditionStageTaskApprovalRequestApproved, metav1.ConditionTrue, p.generation) {
 		return true, ""
 	}
 	a, requested := p.Approvals[status.ApprovalRequestName]
@@ -264,9 +264,9 @@ func (p *advance) approved(stage *placementv1beta1.StageUpdatingStatus, status *
 	if !requested {
 		return false, ""
 	}
-	accepted := holds(a.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApprovalAccepted, metav1.ConditionTrue, a.GetGeneration())
+	accepted := hasStatus(a.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApprovalAccepted, metav1.ConditionTrue, a.GetGeneration())
 	if !accepted {
-		if !holds(a.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApproved, metav1.ConditionTrue, a.GetGeneration()) {
+		if !hasStatus(a.GetStatus().Conditions, placementv1beta1.ConditionApprovalRequestApproved, metav1.ConditionTrue, a.GetGeneration()) {
 			return false, ""
 		}
 		p.step.Accept = append(p.step.Accept, a)

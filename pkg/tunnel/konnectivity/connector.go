@@ -194,7 +194,7 @@ func (s *servers) attempt(ctx context.Context) time.Duration {
 		s.Metrics.serverFailures.WithLabelValues("to_server").Inc()
 		wait := s.failed()
 		log.Info("Could not reach a Konnectivity server", "reason", err.Error(), "retryAfter", wait.Round(time.Millisecond))
-		s.tellAlone(err)
+		s.reportIfAlone(err)
 		return wait
 	}
 	if !connected.info.extended && s.PingAfter < upstreamPings {
@@ -227,8 +227,8 @@ func (s *servers) failed() time.Duration {
 	return waitFloor + time.Duration(s.Random()*float64(top-waitFloor))
 }
 
-// tellAlone reports a failure if no server is connected.
-func (s *servers) tellAlone(reason error) {
+// reportIfAlone reports a failure if no server is connected.
+func (s *servers) reportIfAlone(reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.open) == 0 {

@@ -160,7 +160,7 @@ func (s *session) dial(ctx context.Context, target, protocol, address string) (n
 		s.open.Add(-1)
 		return nil, &tunnel.RefusedError{Code: tunnel.Busy, Message: fmt.Sprintf("all %d connections of the session are in use", s.asks)}
 	}
-	c, err := s.ask(ctx, target, protocol, address)
+	c, err := s.dialBackend(ctx, target, protocol, address)
 	if err != nil {
 		s.open.Add(-1)
 		return nil, err
@@ -174,7 +174,7 @@ func (s *session) release() {
 	s.established.Dec()
 }
 
-func (s *session) ask(ctx context.Context, target, protocol, address string) (*conn, error) {
+func (s *session) dialBackend(ctx context.Context, target, protocol, address string) (*conn, error) {
 	began := time.Now()
 	random, err := randomNumber()
 	if err != nil {

@@ -78,7 +78,7 @@ func (a *Asker) learn(ctx context.Context, accesses []Access) error {
 	if len(a.known)+len(missing) > maxReviews {
 		return fmt.Errorf("finding out what user %q may takes more than %d SubjectAccessReviews: write several smaller objects", a.user.Username, maxReviews)
 	}
-	allowed, err := inParallel(ctx, missing, a.ask)
+	allowed, err := inParallel(ctx, missing, a.allows)
 	if err != nil {
 		return err
 	}
@@ -97,10 +97,10 @@ func isOwnVerb(verb string) bool {
 	return verb == placementv1beta1.PlaceVerb || verb == placementv1beta1.RenderVerb || verb == ExecuteVerb
 }
 
-// ask does not accept "*" in a namespace as a grant of fleetgate's own verbs. The administrator of
+// allows does not accept "*" in a namespace as a grant of fleetgate's own verbs. The administrator of
 // one namespace should control the objects in it; the author of that role did not have such verbs
 // in mind. A user with "*" in all namespaces is an administrator of the hub.
-func (a *Asker) ask(ctx context.Context, access Access) (bool, error) {
+func (a *Asker) allows(ctx context.Context, access Access) (bool, error) {
 	allowed, err := a.review(ctx, access)
 	if err != nil || !allowed || access.Namespace == "" || !isOwnVerb(access.Verb) {
 		return allowed, err

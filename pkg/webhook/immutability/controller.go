@@ -89,7 +89,7 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 			continue
 		}
 		known := r.Policies.ensure(policy)
-		ask, err := r.asked(ctx, policy, known)
+		ask, err := r.needsWebhook(ctx, policy, known)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -107,9 +107,9 @@ func (r *WebhookReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	return ctrl.Result{RequeueAfter: recheck}, nil
 }
 
-// asked is true for a policy that needs the gateway. It is false if the API server enforces the
+// needsWebhook is true for a policy that needs the gateway. It is false if the API server enforces the
 // policy itself, and if the API server does not accept the policy's match.
-func (r *WebhookReconciler) asked(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, served entry) (bool, error) {
+func (r *WebhookReconciler) needsWebhook(ctx context.Context, policy *admissionv1alpha1.ImmutabilityPolicy, served entry) (bool, error) {
 	if policy.Spec.Enforcement == admissionv1alpha1.EnforcementNative {
 		if reason, err := notNative(ctx, r.Client, policy); err != nil || reason == nil {
 			return false, err

@@ -32,7 +32,7 @@ func (v Violation) String() string { return v.Path + ": " + v.Message }
 // nil.
 func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[string]any, namespace *corev1.Namespace) ([]Violation, error) {
 	around := surroundings{namespace: plugincel.CreateNamespaceObject(namespace), params: c.params(found)}
-	asked := c.asked(request, found)
+	asked := c.applicableRules(request, found)
 	conditions := make([]plugincel.CompilationResult, 0, len(asked))
 	for _, rule := range asked {
 		conditions = append(conditions, c.conditions[rule])
@@ -56,9 +56,9 @@ func (c *Compiled) Evaluate(ctx context.Context, request *Request, found map[str
 	return violations, errors.Join(failures...)
 }
 
-// asked are the rules to evaluate. It leaves out rules of unchanged fields, and rules that need a
+// applicableRules are the rules to evaluate. It leaves out rules of unchanged fields, and rules that need a
 // lookup which found nothing.
-func (c *Compiled) asked(request *Request, found map[string]any) []int {
+func (c *Compiled) applicableRules(request *Request, found map[string]any) []int {
 	asked := make([]int, 0, len(c.rules))
 	for rule := range c.rules {
 		if !c.rules[rule].kept(request) && !c.skips(rule, found) {

@@ -58,7 +58,7 @@ func (c comparison) expression(rule *admissionv1alpha1.FieldRule) string {
 			return fmt.Sprintf("%s.all(o, %s.exists(n, o.?%s.orValue(null) == n.?%[3]s.orValue(null)))", o.list(), n.list(), last.key)
 		}, older, newer)
 	default:
-		holds = c.along(steps, 0, func(o, n access) string { return c.holds(rule, o, n) }, older, newer)
+		holds = c.along(steps, 0, func(o, n access) string { return c.ruleFor(rule, o, n) }, older, newer)
 	}
 	conditions := []string{"request.operation != 'UPDATE'"}
 	if rule.When != "" {
@@ -84,8 +84,8 @@ func (c comparison) along(steps []step, depth int, leaf func(o, n access) string
 	return leaf(o, n)
 }
 
-// holds is the rule for one field, whose place in both objects is known.
-func (c comparison) holds(rule *admissionv1alpha1.FieldRule, o, n access) string {
+// ruleFor is the rule for one field, whose place in both objects is known.
+func (c comparison) ruleFor(rule *admissionv1alpha1.FieldRule, o, n access) string {
 	switch rule.Mode {
 	case admissionv1alpha1.FieldModeImmutable:
 		if len(rule.ExceptPaths) > 0 {

@@ -90,7 +90,7 @@ func (k *guardkeeper) check(ctx context.Context, c *Compiled, request *Request, 
 	var violations []Violation
 	for i := range c.guards {
 		guard := &c.guards[i]
-		violation, err := k.ask(ctx, c, guard, request, around, reserve)
+		violation, err := k.checkGuard(ctx, c, guard, request, around, reserve)
 		if err != nil {
 			return violations, fmt.Errorf("policy %s, guard %s: %w", c.policy.Name, guard.Name, err)
 		}
@@ -101,7 +101,7 @@ func (k *guardkeeper) check(ctx context.Context, c *Compiled, request *Request, 
 	return violations, nil
 }
 
-func (k *guardkeeper) ask(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, reserve bool) (*Violation, error) {
+func (k *guardkeeper) checkGuard(ctx context.Context, c *Compiled, guard *compiledGuard, request *Request, around surroundings, reserve bool) (*Violation, error) {
 	concerned, err := guard.concerns(ctx, request, around)
 	if err != nil || !concerned {
 		return nil, err

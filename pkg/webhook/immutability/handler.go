@@ -125,7 +125,7 @@ func (h *Handler) Handle(ctx context.Context, review admission.Request) admissio
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	found := h.judge(ctx, served.compiled, request)
+	found := h.evaluate(ctx, served.compiled, request)
 	response := h.respond(ctx, policy, &review.AdmissionRequest, found)
 	if len(found.missing) > 0 {
 		note(&response, auditSkipped, "not checked, since not found: "+strings.Join(found.missing, ", "))
@@ -142,13 +142,13 @@ type findings struct {
 	err error
 }
 
-func (h *Handler) judge(ctx context.Context, c *Compiled, request *Request) findings {
+func (h *Handler) evaluate(ctx context.Context, c *Compiled, request *Request) findings {
 	namespace, err := h.namespaceOf(ctx, c, request)
 	if err != nil {
 		return findings{err: err}
 	}
 	around := surroundings{namespace: namespace}
-	seen, err := c.look(ctx, finder{h.Live, h.Mapper, h.absent, h.refused}, request, around)
+	seen, err := c.lookUp(ctx, finder{h.Live, h.Mapper, h.absent, h.refused}, request, around)
 	if err != nil {
 		return findings{violations: seen.violations, err: err}
 	}

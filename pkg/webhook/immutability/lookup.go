@@ -159,10 +159,10 @@ type lookupResult struct {
 	violations []Violation
 }
 
-// look makes a policy's lookups concurrently, except those that read results of earlier ones. An
+// lookUp makes a policy's lookups concurrently, except those that read results of earlier ones. An
 // absent object is a violation if the policy says so. A kind that the hub does not serve has no
 // objects: a policy must not prevent the deletion of objects that refer to it.
-func (c *Compiled) look(ctx context.Context, find finder, request *Request, around surroundings) (lookupResult, error) {
+func (c *Compiled) lookUp(ctx context.Context, find finder, request *Request, around surroundings) (lookupResult, error) {
 	seen := lookupResult{found: map[string]any{}}
 	for rest := c.lookups; len(rest) > 0; {
 		wave := together(rest)

@@ -64,7 +64,7 @@ func TestLookups_WaitOnlyForLookupsThatTheyRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := compiled.look(t.Context(), finder{hub, configMaps(), newAbsences(clock.RealClock{}), newAbsences(clock.RealClock{})}, request, surroundings{})
+	seen, err := compiled.lookUp(t.Context(), finder{hub, configMaps(), newAbsences(clock.RealClock{}), newAbsences(clock.RealClock{})}, request, surroundings{})
 	if err != nil {
 		t.Fatal(err)
 	}

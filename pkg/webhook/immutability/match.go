@@ -13,9 +13,9 @@ import (
 	admissionv1alpha1 "fleetgate.io/fleetgate/pkg/apis/admission/v1alpha1"
 )
 
-// untouchable are groups, and resources of groups, that no policy may match: the hub and the
+// excludedResources are groups, and resources of groups, that no policy may match: the hub and the
 // gateway itself must be able to restart without the gateway.
-func untouchable() map[string][]string {
+func excludedResources() map[string][]string {
 	return map[string][]string{
 		"admissionregistration.k8s.io":  nil,
 		"apiregistration.k8s.io":        nil,
@@ -38,7 +38,7 @@ func untouchable() map[string][]string {
 // validateMatch refuses matches that would put the hub itself at risk.
 func validateMatch(match *admissionv1alpha1.PolicyMatch) field.ErrorList {
 	var problems field.ErrorList
-	forbidden := untouchable()
+	forbidden := excludedResources()
 	for i, r := range match.ResourceRules {
 		at := field.NewPath("spec", "match", "resourceRules").Index(i)
 		for j, group := range r.APIGroups {

@@ -39,7 +39,7 @@ func unchanged(path []step, o, n any) bool {
 			return true
 		}
 		if s.key != "" {
-			return same(o, n) && toldApart(o, s.key, path[i+1:])
+			return same(o, n) && haveUniqueKeys(o, s.key, path[i+1:])
 		}
 	}
 	return same(o, n)
@@ -67,9 +67,9 @@ func same(o, n any) bool {
 	return o == n
 }
 
-// toldApart is true for a list of maps that each have a different string at the key: only then is
+// haveUniqueKeys is true for a list of maps that each have a different string at the key: only then is
 // an item paired with itself and no other. The expression handles lists in lists.
-func toldApart(list any, key string, below []step) bool {
+func haveUniqueKeys(list any, key string, below []step) bool {
 	items, ok := list.([]any)
 	if !ok || keyed(below) {
 		return false

@@ -49,7 +49,7 @@ func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Ite
 
 // adopt copies the values of live into the fields of a document that the member decides. It reports
 // whether a server-side apply contains such a value: that apply must not overwrite a later one.
-func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unstructured, serverSide bool) (asks bool) {
+func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unstructured, serverSide bool) (pinned bool) {
 	for _, f := range it.left {
 		value, there := f.in(live.Object)
 		if !there || serverSide && !e.holdsAlone(it, f, live) {
@@ -57,9 +57,9 @@ func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unst
 			continue
 		}
 		f.put(document, value)
-		asks = asks || serverSide
+		pinned = pinned || serverSide
 	}
-	return asks
+	return pinned
 }
 
 // holdsAlone reports whether no other manager owns the field. Such a field would be removed if we

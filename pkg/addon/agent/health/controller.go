@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		lease = nil
 	}
 	now := r.Clock.Now()
-	condition, expires := judge(addOn.Name, lease, now)
+	condition, expires := conditionOf(addOn.Name, lease, now)
 	again := r.Interval
 	if !expires.IsZero() {
 		again = max(expires.Sub(now), time.Millisecond)

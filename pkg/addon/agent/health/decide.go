@@ -29,9 +29,9 @@ func leaseOf(addOn *addonv1alpha1.ManagedClusterAddOn) (types.NamespacedName, bo
 	return types.NamespacedName{Namespace: namespace, Name: addOn.Name}, true
 }
 
-// judge is condition Available of an add-on by its Lease, nil if there is none, and when a healthy
+// conditionOf is condition Available of an add-on by its Lease, nil if there is none, and when a healthy
 // one expires. The messages are those of Open Cluster Management, which clients compare.
-func judge(name string, lease *coordinationv1.Lease, now time.Time) (condition metav1.Condition, expires time.Time) {
+func conditionOf(name string, lease *coordinationv1.Lease, now time.Time) (condition metav1.Condition, expires time.Time) {
 	condition = metav1.Condition{Type: addonv1alpha1.ConditionAvailable}
 	switch {
 	case lease == nil:

@@ -13,7 +13,7 @@ import (
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 )
 
-func TestJudge_FollowsTheLease(t *testing.T) {
+func TestConditionOf_FollowsTheLease(t *testing.T) {
 	now := time.Unix(10000, 0)
 	renewed := func(ago time.Duration) *coordinationv1.Lease {
 		at := metav1.NewMicroTime(now.Add(-ago))
@@ -31,7 +31,7 @@ func TestJudge_FollowsTheLease(t *testing.T) {
 		"no Lease":             {nil, "Unknown/ManagedClusterAddOnLeaseNotFound/The status of dns add-on is unknown because its lease does not exist on the cluster", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, expires := judge("dns", tc.lease, now)
+			got, expires := conditionOf("dns", tc.lease, now)
 			if said := string(got.Status) + "/" + got.Reason + "/" + got.Message; said != tc.want {
 				t.Errorf("got %s", said)
 			}

@@ -72,7 +72,7 @@ func (n *node) count(now time.Time) counts {
 		status, given := n.statuses[cluster]
 		switch {
 		case !given && !turn.Has(cluster):
-		case !given, status.State != rolloutstrategy.Succeeded && !timedOut.Has(cluster), n.soaks(status, now):
+		case !given, status.State != rolloutstrategy.Succeeded && !timedOut.Has(cluster), n.isSoaking(status, now):
 			c.progressing++
 		case status.State == rolloutstrategy.Succeeded:
 			c.done++
@@ -83,8 +83,8 @@ func (n *node) count(now time.Time) counts {
 	return c
 }
 
-// soaks reports whether a successful add-on must stay so for longer before it counts.
-func (n *node) soaks(status rolloutstrategy.ClusterRolloutStatus, now time.Time) bool {
+// isSoaking reports whether a successful add-on must stay so for longer before it counts.
+func (n *node) isSoaking(status rolloutstrategy.ClusterRolloutStatus, now time.Time) bool {
 	return status.State == rolloutstrategy.Succeeded && n.how.Type != rolloutstrategy.All && n.how.Type != "" && now.Before(status.Since.Add(n.how.MinSuccessTime))
 }
 

@@ -105,8 +105,8 @@ func ownerOf(namespace *metav1.PartialObjectMetadata) string {
 	return ""
 }
 
-// tell sets the collection in a status. If it is nil, it is unknown and the previous one stays.
-func (c *collection) tell(status *clusterv1beta1.InternalMemberClusterStatus, generation int64, now time.Time) {
+// setStatus sets the collection in a status. If it is nil, it is unknown and the previous one stays.
+func (c *collection) setStatus(status *clusterv1beta1.InternalMemberClusterStatus, generation int64, now time.Time) {
 	if c == nil {
 		return
 	}

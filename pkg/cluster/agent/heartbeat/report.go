@@ -70,7 +70,7 @@ func joinedReport(imc *clusterv1beta1.InternalMemberCluster, f facts, now time.T
 	}
 	reportRetained(&status.Conditions, imc.Generation, f.retained, now)
 	if f.collects {
-		f.namespaces.tell(&status, imc.Generation, now)
+		f.namespaces.setStatus(&status, imc.Generation, now)
 	} else {
 		removeNamespaces(&status)
 	}

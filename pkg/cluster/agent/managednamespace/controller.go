@@ -56,12 +56,12 @@ var _ reconcile.Reconciler = (*Reconciler)(nil)
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(Name, ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(somethingToDo())).
+		For(&clusterv1.ManagedCluster{}, builder.WithPredicates(requestChanged())).
 		Complete(reconcileutil.RetryConflicts(r)))
 }
 
-// somethingToDo selects changes of requested namespaces and of the acceptance of the cluster.
-func somethingToDo() predicate.Predicate {
+// requestChanged selects changes of requested namespaces and of the acceptance of the cluster.
+func requestChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, now *clusterv1.ManagedCluster) bool {
 		return isAccepted(before) != isAccepted(now) || (before.DeletionTimestamp == nil) != (now.DeletionTimestamp == nil) ||
 			!equality.Semantic.DeepEqual(before.Status.ManagedNamespaces, now.Status.ManagedNamespaces)
@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, nil
 	}
 	names := wantedOn(cluster)
-	became, failure := r.bring(ctx, names)
+	became, failure := r.ensureNamespaces(ctx, names)
 	err = r.report(ctx, cluster, became)
 	if apierrors.IsConflict(err) && failure == nil {
 		return reconcileutil.RequeueOnConflict(ctrl.Result{}, err)
@@ -100,14 +100,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // Release marks all namespaces of the hub on the member as no longer requested.
 func (r *Reconciler) Release(ctx context.Context) error {
-	_, err := r.bring(ctx, nil)
+	_, err := r.ensureNamespaces(ctx, nil)
 	return err
 }
 
-// bring ensures the named namespaces and marks others that the hub requested before as dropped. The
+// ensureNamespaces ensures the named namespaces and marks others that the hub requested before as dropped. The
 // returned conditions include rejections by the member. An error means that the result is unknown
 // for names without a condition.
-func (r *Reconciler) bring(ctx context.Context, names []string) (map[string]metav1.Condition, error) {
+func (r *Reconciler) ensureNamespaces(ctx context.Context, names []string) (map[string]metav1.Condition, error) {
 	became := map[string]metav1.Condition{}
 	labelled, err := r.labelled(ctx)
 	if isRefused(err) {
@@ -206,7 +206,7 @@ func (r *Reconciler) labelling(value string) client.Patch {
 // report writes changed conditions to the hub.
 func (r *Reconciler) report(ctx context.Context, cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) error {
 	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Hub, cluster, func() {
-		tell(cluster, became)
+		setConditions(cluster, became)
 	}, "reporting managed namespaces on ManagedCluster %q", cluster.Name))
 }
 

@@ -57,9 +57,9 @@ func wantedOn(cluster *clusterv1.ManagedCluster) []string {
 	return slices.Compact(names)
 }
 
-// tell sets the conditions, by name, for all sets that request the namespace. Without a condition,
+// setConditions sets the conditions, by name, for all sets that request the namespace. Without a condition,
 // the previous one stays.
-func tell(cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) {
+func setConditions(cluster *clusterv1.ManagedCluster, became map[string]metav1.Condition) {
 	for i := range cluster.Status.ManagedNamespaces {
 		one := &cluster.Status.ManagedNamespaces[i]
 		if condition, known := became[one.Name]; known {

@@ -60,7 +60,7 @@ func TestTell_SetsConditionsForEachSetAndKeepsUnknownOnes(t *testing.T) {
 		clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "a", Name: "y", Conditions: []metav1.Condition{said}},
 		clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "b", Name: "x", Conditions: []metav1.Condition{said}},
 		clusterv1.ClusterSetManagedNamespaceStatus{ClusterSet: "b", Name: "z"})
-	tell(cluster, map[string]metav1.Condition{"x": applied(), "z": failed("no")})
+	setConditions(cluster, map[string]metav1.Condition{"x": applied(), "z": failed("no")})
 	want := []clusterv1.ClusterSetManagedNamespaceStatus{
 		{ClusterSet: "a", Name: "x", Conditions: []metav1.Condition{others, applied()}},
 		{ClusterSet: "a", Name: "y", Conditions: []metav1.Condition{said}},
@@ -103,7 +103,7 @@ func TestSomethingToDo(t *testing.T) {
 		}, true},
 	} {
 		before := with(func(*clusterv1.ManagedCluster) {})
-		if got := somethingToDo().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: with(tc.change)}); got != tc.want {
+		if got := requestChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: with(tc.change)}); got != tc.want {
 			t.Errorf("%s: got %v", name, got)
 		}
 	}

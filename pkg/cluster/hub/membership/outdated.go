@@ -17,8 +17,8 @@ import (
 // tested before each release (docs/reference/operations.md, Versions).
 const oldestTried = 1
 
-// tellOutdated sets or removes the condition about an outdated agent.
-func tellOutdated(status *clusterv1beta1.MemberClusterStatus, gateway string, generation int64) {
+// setOutdated sets or removes the condition about an outdated agent.
+func setOutdated(status *clusterv1beta1.MemberClusterStatus, gateway string, generation int64) {
 	if outdated := outdatedCondition(status.Properties, gateway, generation); outdated != nil {
 		meta.SetStatusCondition(&status.Conditions, *outdated)
 		return

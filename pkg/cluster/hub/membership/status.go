@@ -233,12 +233,12 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 		report = reportOf(&mc.Status)
 	}
 	status := desiredStatus(mc, report)
-	tellOutdated(&status, r.Version, mc.Generation)
+	setOutdated(&status, r.Version, mc.Generation)
 	if agent := status.AgentStatusOf(clusterv1beta1.MemberAgent); agent != nil && len(imc.Status.AgentStatus) > 0 && (newReport || newLease) {
 		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)
 	}
 	if silent && joinedStatus(status.Conditions) == metav1.ConditionTrue {
-		tellLastBeat(mc, &status, p)
+		setLastHeartbeat(mc, &status, p)
 		meta.SetStatusCondition(&status.Conditions, silentCondition(mc.Generation))
 	}
 	if equality.Semantic.DeepEqual(timeless(mc.Status), timeless(status)) && !isHeartbeatDue(mc.Status, status) {
@@ -247,9 +247,9 @@ func (r *StatusReconciler) nextStatus(mc *clusterv1beta1.MemberCluster, imc *clu
 	return status
 }
 
-// tellLastBeat sets the last heartbeat of a member that becomes disconnected, because the Leases since
+// setLastHeartbeat sets the last heartbeat of a member that becomes disconnected, because the Leases since
 // the shown heartbeat were not worth a write. Afterwards it stays unchanged.
-func tellLastBeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p heartbeat) {
+func setLastHeartbeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.MemberClusterStatus, p heartbeat) {
 	agent := status.AgentStatusOf(clusterv1beta1.MemberAgent)
 	if agent != nil && joinedStatus(mc.Status.Conditions) == metav1.ConditionTrue {
 		agent.LastReceivedHeartbeat = desiredHeartbeat(&mc.Status, p)

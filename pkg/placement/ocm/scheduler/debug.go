@@ -161,7 +161,7 @@ func (d *Debugger) allowed(ctx context.Context, verb string, key types.Namespace
 }
 
 func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Placement) (*debugged, error) {
-	world, err := d.world(ctx, placement.Namespace)
+	world, err := d.readWorld(ctx, placement.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -197,8 +197,8 @@ func (d *Debugger) explain(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	return response, nil
 }
 
-// world reads everything that decisions in a namespace depend on.
-func (d *Debugger) world(ctx context.Context, namespace string) (*World, error) {
+// readWorld reads everything that decisions in a namespace depend on.
+func (d *Debugger) readWorld(ctx context.Context, namespace string) (*World, error) {
 	var clusters clusterv1.ManagedClusterList
 	var sets clusterv1beta2.ManagedClusterSetList
 	var bindings clusterv1beta2.ManagedClusterSetBindingList

@@ -18,7 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 	"fleetgate.io/fleetgate/pkg/placement/plugins"
-	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/ocmtaints"
 )
 
 // result is the result of one decision.
@@ -103,7 +103,7 @@ func (r *result) loses() bool {
 	differs := false
 	for i := range r.fleet.Clusters {
 		cluster := &r.fleet.Clusters[i]
-		differs = differs || lost.Has(cluster.Name) && untolerated.LeavesHolders(cluster)
+		differs = differs || lost.Has(cluster.Name) && ocmtaints.HasNoSelectIfNew(cluster)
 	}
 	if differs {
 		r.policy.Current = r.policy.Current.Difference(lost)

@@ -22,12 +22,12 @@ const (
 	more = "......"
 )
 
-func (w *round) tellCreate(decision *ocmclusterv1beta1.PlacementDecision) {
+func (w *round) recordCreated(decision *ocmclusterv1beta1.PlacementDecision) {
 	w.Recorder.Eventf(w.placement, decision, corev1.EventTypeNormal, ocmclusterv1beta1.EventDecisionCreate, "DecisionCreated",
 		"Decision %s is created with placement %s in namespace %s", decision.Name, w.placement.Name, w.placement.Namespace)
 }
 
-func (w *round) tellUpdate(decision *ocmclusterv1beta1.PlacementDecision) {
+func (w *round) recordUpdated(decision *ocmclusterv1beta1.PlacementDecision) {
 	text := fmt.Sprintf("Decision %s is updated with placement %s in namespace %s", decision.Name, w.placement.Name, w.placement.Namespace)
 	kind := corev1.EventTypeNormal
 	if warning := w.result.expired(); warning != "" {
@@ -36,12 +36,12 @@ func (w *round) tellUpdate(decision *ocmclusterv1beta1.PlacementDecision) {
 	w.Recorder.Eventf(w.placement, decision, kind, ocmclusterv1beta1.EventDecisionUpdate, "DecisionUpdated", "%s", untrusted.Truncate(text, maxScores))
 }
 
-func (w *round) tellDelete(decision *ocmclusterv1beta1.PlacementDecision) {
+func (w *round) recordDeleted(decision *ocmclusterv1beta1.PlacementDecision) {
 	w.Recorder.Eventf(w.placement, decision, corev1.EventTypeNormal, ocmclusterv1beta1.EventDecisionDelete, "DecisionDeleted",
 		"Decision %s is deleted with placement %s in namespace %s", decision.Name, w.placement.Name, w.placement.Namespace)
 }
 
-func (w *round) tellScores() {
+func (w *round) recordScores() {
 	if text := w.result.scores(); text != "" {
 		w.Recorder.Eventf(w.placement, w.lastChanged, corev1.EventTypeNormal, ocmclusterv1beta1.EventScoreUpdate, "ScoreUpdated", "%s", text)
 	}

@@ -18,9 +18,9 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/plugins/addonscore"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/allocatable"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/balance"
+	"fleetgate.io/fleetgate/pkg/placement/plugins/ocmtaints"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/predicate"
 	"fleetgate.io/fleetgate/pkg/placement/plugins/steady"
-	"fleetgate.io/fleetgate/pkg/placement/plugins/untolerated"
 )
 
 // parsedPlacement is a Placement's spec, parsed once per generation.
@@ -66,7 +66,7 @@ func parsePlacement(placement *ocmclusterv1beta1.Placement, compiler *clustercel
 		read func(*ocmclusterv1beta1.PlacementSpec) error
 	}{
 		{predicate.Name, func(spec *ocmclusterv1beta1.PlacementSpec) error { return p.readPredicates(spec, compiler) }},
-		{untolerated.Name, p.readTolerations},
+		{ocmtaints.Name, p.readTolerations},
 		{"PrioritizerPolicy", p.readPrioritizers},
 		{"DecisionStrategy", p.readGrouping},
 		{"ScoreRateLimit", p.readRateLimit},

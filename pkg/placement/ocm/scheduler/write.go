@@ -83,7 +83,7 @@ func (r *Reconciler) write(ctx context.Context, placement *ocmclusterv1beta1.Pla
 	w := &round{Reconciler: r, placement: placement, result: o, existing: byName(existing)}
 	err := w.writeSlices(ctx, existing)
 	if w.lastChanged != nil {
-		w.tellScores()
+		w.recordScores()
 	}
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (w *round) writeSlices(ctx context.Context, existing []*ocmclusterv1beta1.P
 
 // park creates a temporary decision that is deleted at the end of this round.
 func (w *round) park(ctx context.Context, s *slice) error {
-	written, err := w.bring(ctx, nil, s)
+	written, err := w.writeSlice(ctx, nil, s)
 	if err == nil {
 		w.existing[s.name] = written
 	}
@@ -140,7 +140,7 @@ func (w *round) ensure(ctx context.Context, s *slice) error {
 	if is != nil && isAs(is, w.placement, s) {
 		return nil
 	}
-	written, err := w.bring(ctx, is, s)
+	written, err := w.writeSlice(ctx, is, s)
 	key := types.NamespacedName{Namespace: w.placement.Namespace, Name: s.name}
 	if err != nil {
 		w.decisions.wrote(key, nil)
@@ -153,7 +153,7 @@ func (w *round) ensure(ctx context.Context, s *slice) error {
 	return nil
 }
 
-func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
+func (w *round) writeSlice(ctx context.Context, is *ocmclusterv1beta1.PlacementDecision, s *slice) (*ocmclusterv1beta1.PlacementDecision, error) {
 	is, err := w.bringObject(ctx, is, s)
 	if err != nil || hasStatus(is, s) {
 		return is, err
@@ -163,7 +163,7 @@ func (w *round) bring(ctx context.Context, is *ocmclusterv1beta1.PlacementDecisi
 	if err := w.Client.Status().Patch(ctx, after, client.MergeFrom(is)); err != nil {
 		return nil, fmt.Errorf("writing the status of PlacementDecision %s/%s: %w", is.Namespace, is.Name, err)
 	}
-	w.tellUpdate(after)
+	w.recordUpdated(after)
 	w.lastChanged = after
 	return after, nil
 }
@@ -174,7 +174,7 @@ func (w *round) bringObject(ctx context.Context, is *ocmclusterv1beta1.Placement
 		made := w.desired(s)
 		err := w.Client.Create(ctx, made)
 		if err == nil {
-			w.tellCreate(made)
+			w.recordCreated(made)
 			return made, nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -234,7 +234,7 @@ func (w *round) remove(ctx context.Context, decision *ocmclusterv1beta1.Placemen
 		w.decisions.wrote(key, nil)
 		return fmt.Errorf("deleting PlacementDecision %s: %w", key, err)
 	}
-	w.tellDelete(decision)
+	w.recordDeleted(decision)
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestJudge(t *testing.T) {
+func TestFilter(t *testing.T) {
 	prod := framework.Term{Labels: labels.SelectorFromSet(labels.Set{"env": "prod"})}
 	nodes := func(op framework.Operator, value string) framework.Term {
 		return framework.Term{Properties: []framework.PropertyRequirement{{Name: "nodes", Operator: op, Value: resource.MustParse(value)}}}
@@ -48,9 +48,9 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			reason := Rule{}.Judge(&framework.Policy{Required: tc.terms}, &framework.Fleet{}, cluster)
+			reason := Rule{}.Filter(&framework.Policy{Required: tc.terms}, &framework.Fleet{}, cluster)
 			if got := reason == ""; got != tc.want {
-				t.Errorf("Judge() = %q, want a match: %t", reason, tc.want)
+				t.Errorf("Filter() = %q, want a match: %t", reason, tc.want)
 			}
 		})
 	}

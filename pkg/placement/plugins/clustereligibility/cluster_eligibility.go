@@ -39,8 +39,8 @@ var _ framework.Rule = Rule{}
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
 
-// Judge implements framework.Rule.
-func (r Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+// Filter implements framework.Rule.
+func (r Rule) Filter(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
 	return r.ineligible(cluster, fleet.Now, patience(policy))
 }
 

@@ -11,7 +11,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestJudge(t *testing.T) {
+func TestFilter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	well := framework.Agent{Reported: true, LastHeartbeat: now, Joined: true, Health: framework.Healthy}
 	with := func(change func(*framework.Cluster)) framework.Cluster {
@@ -46,30 +46,30 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Rule{Unapproved: "fleetgate.io/unapproved"}.Judge(&framework.Policy{}, &framework.Fleet{Now: now}, &tc.cluster)
+			got := Rule{Unapproved: "fleetgate.io/unapproved"}.Filter(&framework.Policy{}, &framework.Fleet{Now: now}, &tc.cluster)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("Judge() = %q, want it to contain %q", got, tc.want)
+				t.Errorf("Filter() = %q, want it to contain %q", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestJudge_StricterPolicyRefusesSooner(t *testing.T) {
+func TestFilter_StricterPolicyRefusesSooner(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	cluster := &framework.Cluster{Agent: framework.Agent{Reported: true, LastHeartbeat: now.Add(-time.Minute), Joined: true, Health: framework.Healthy}}
 	for silence, want := range map[time.Duration]bool{0: true, time.Hour: true, time.Minute: true, 59 * time.Second: false} {
-		reason := Rule{Unapproved: "fleetgate.io/unapproved"}.Judge(&framework.Policy{Silence: silence}, &framework.Fleet{Now: now}, cluster)
+		reason := Rule{Unapproved: "fleetgate.io/unapproved"}.Filter(&framework.Policy{Silence: silence}, &framework.Fleet{Now: now}, cluster)
 		if got := reason == ""; got != want {
 			t.Errorf("after a minute of silence, of which %s are allowed: %q, want it to pass: %t", silence, reason, want)
 		}
 	}
 	cluster.Agent.Heard = true
-	if reason := (Rule{}).Judge(&framework.Policy{Silence: 2 * time.Second}, &framework.Fleet{Now: now}, cluster); reason != "" {
+	if reason := (Rule{}).Filter(&framework.Policy{Silence: 2 * time.Second}, &framework.Fleet{Now: now}, cluster); reason != "" {
 		t.Errorf("of a cluster that is heard, whose heartbeat is of a minute ago: %q", reason)
 	}
 }
 
-func TestJudge_UnapprovedClusterIsNotReportedDisconnected(t *testing.T) {
+func TestFilter_UnapprovedClusterIsNotReportedDisconnected(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "fleetgate.io/unapproved"}}}
 	if got := (Rule{Unapproved: "fleetgate.io/unapproved"}).Brief(&framework.Policy{}, &framework.Fleet{}, cluster); got != "waiting for approval" {
 		t.Errorf("Brief() = %q", got)

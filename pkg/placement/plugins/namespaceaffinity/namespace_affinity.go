@@ -22,8 +22,8 @@ var _ framework.Rule = Rule{}
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
 
-// Judge implements framework.Rule.
-func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+// Filter implements framework.Rule.
+func (Rule) Filter(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
 	if policy.Namespace == "" || cluster.Namespaces == nil {
 		return ""
 	}

@@ -9,7 +9,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestJudge(t *testing.T) {
+func TestFilter(t *testing.T) {
 	shop := map[string]string{"shop": "work"}
 	cases := map[string]struct {
 		namespace  string
@@ -25,9 +25,9 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			policy := &framework.Policy{Namespace: tc.namespace}
-			reason := Rule{}.Judge(policy, nil, &framework.Cluster{Namespaces: tc.namespaces})
+			reason := Rule{}.Filter(policy, nil, &framework.Cluster{Namespaces: tc.namespaces})
 			if got := reason == ""; got != tc.want {
-				t.Errorf("Judge() = %q, want it to pass: %t", reason, tc.want)
+				t.Errorf("Filter() = %q, want it to pass: %t", reason, tc.want)
 			}
 		})
 	}

@@ -24,8 +24,8 @@ var _ framework.Rule = Rule{}
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
 
-// Judge implements framework.Rule.
-func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+// Filter implements framework.Rule.
+func (Rule) Filter(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
 	if len(policy.Required) == 0 {
 		return ""
 	}
@@ -48,7 +48,7 @@ func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framewo
 
 // Brief implements framework.Rule.
 func (r Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
-	return r.Judge(policy, fleet, cluster)
+	return r.Filter(policy, fleet, cluster)
 }
 
 // mismatch says what a cluster lacks of a term; empty if it matches.

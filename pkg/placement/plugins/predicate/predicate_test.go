@@ -46,8 +46,8 @@ func TestOneAlternativeHasToFitWithAllItsParts(t *testing.T) {
 		"parts of two alternatives do not help": {terms: []framework.Term{{Labels: prod, Claims: us}, {Labels: test, Claims: eu}}, want: "fits none of 2 alternatives"},
 	} {
 		policy := &framework.Policy{Required: tc.terms}
-		if got := (Rule{}).Judge(policy, nil, cluster); got != tc.want {
-			t.Errorf("%s: Judge() = %q, want %q", name, got, tc.want)
+		if got := (Rule{}).Filter(policy, nil, cluster); got != tc.want {
+			t.Errorf("%s: Filter() = %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -23,9 +23,9 @@ var _ framework.Rule = Rule{}
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
 
-// Judge implements framework.Rule.
-func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
-	if taint := untolerated(policy, cluster); taint != nil {
+// Filter implements framework.Rule.
+func (Rule) Filter(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
+	if taint := firstUntolerated(policy, cluster); taint != nil {
 		return "taint " + taint.String() + " is not tolerated"
 	}
 	return ""
@@ -33,11 +33,11 @@ func (Rule) Judge(policy *framework.Policy, _ *framework.Fleet, cluster *framewo
 
 // Brief implements framework.Rule.
 func (Rule) Brief(policy *framework.Policy, _ *framework.Fleet, cluster *framework.Cluster) string {
-	return "tainted " + untolerated(policy, cluster).String()
+	return "tainted " + firstUntolerated(policy, cluster).String()
 }
 
-// untolerated returns the first taint that is not tolerated, or nil.
-func untolerated(policy *framework.Policy, cluster *framework.Cluster) *framework.Taint {
+// firstUntolerated returns the first taint that is not tolerated, or nil.
+func firstUntolerated(policy *framework.Policy, cluster *framework.Cluster) *framework.Taint {
 	for i := range cluster.Taints {
 		if slices.Contains(policy.Avoid, cluster.Taints[i].Key) || !tolerated(cluster.Taints[i], policy.Tolerations) {
 			return &cluster.Taints[i]

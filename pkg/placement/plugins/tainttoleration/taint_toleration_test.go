@@ -9,7 +9,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/framework"
 )
 
-func TestJudge(t *testing.T) {
+func TestFilter(t *testing.T) {
 	taint := framework.Taint{Key: "team", Value: "red", Effect: "NoSchedule"}
 	cases := map[string]struct {
 		toleration framework.Toleration
@@ -28,26 +28,26 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			cluster := &framework.Cluster{Taints: []framework.Taint{taint}}
-			reason := Rule{}.Judge(&framework.Policy{Tolerations: []framework.Toleration{tc.toleration}}, nil, cluster)
+			reason := Rule{}.Filter(&framework.Policy{Tolerations: []framework.Toleration{tc.toleration}}, nil, cluster)
 			if got := reason == ""; got != tc.want {
-				t.Errorf("Judge() = %q, want tolerated: %t", reason, tc.want)
+				t.Errorf("Filter() = %q, want tolerated: %t", reason, tc.want)
 			}
 		})
 	}
 }
 
-func TestJudge_RequiresTolerationOfEveryTaint(t *testing.T) {
+func TestFilter_RequiresTolerationOfEveryTaint(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "a", Effect: "NoSchedule"}, {Key: "b", Effect: "NoSchedule"}}}
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "a", Exists: true}}}
-	if reason := (Rule{}).Judge(policy, nil, cluster); reason == "" {
+	if reason := (Rule{}).Filter(policy, nil, cluster); reason == "" {
 		t.Error("the taint b is not tolerated, and yet the cluster passes")
 	}
 }
 
-func TestJudge_NeverToleratesAvoidedTaint(t *testing.T) {
+func TestFilter_NeverToleratesAvoidedTaint(t *testing.T) {
 	cluster := &framework.Cluster{Taints: []framework.Taint{{Key: "maintenance", Effect: "NoSchedule"}}}
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Exists: true}}, Avoid: []string{"maintenance"}}
-	if reason := (Rule{}).Judge(policy, nil, cluster); reason == "" {
+	if reason := (Rule{}).Filter(policy, nil, cluster); reason == "" {
 		t.Error("the placement would be moved away from where it was just placed")
 	}
 }

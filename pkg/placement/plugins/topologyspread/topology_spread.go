@@ -95,10 +95,10 @@ func (s *spread) Class(cluster *framework.Cluster) int {
 	return class
 }
 
-// Judge implements framework.Spread.
-func (s *spread) Judge(class int) (score int32, reason string) {
+// Score implements framework.Spread.
+func (s *spread) Score(class int) (score int32, reason string) {
 	if s.limitOnly {
-		return s.judgeLimits(class)
+		return s.scoreLimits(class)
 	}
 	for i, c := range s.constraints {
 		group := s.groups[class*len(s.constraints)+i]
@@ -119,8 +119,8 @@ func (s *spread) Judge(class int) (score int32, reason string) {
 	return score, ""
 }
 
-// judgeLimits is Judge if only limits count.
-func (s *spread) judgeLimits(class int) (score int32, reason string) {
+// scoreLimits is Score if only limits count.
+func (s *spread) scoreLimits(class int) (score int32, reason string) {
 	for i, c := range s.constraints {
 		group := s.groups[class*len(s.constraints)+i]
 		if group == none {

@@ -24,7 +24,7 @@ func fleetOf(regions ...string) *framework.Fleet {
 	return fleet
 }
 
-func TestJudge(t *testing.T) {
+func TestScore(t *testing.T) {
 	hard := func(skew int) []framework.SpreadConstraint {
 		return []framework.SpreadConstraint{{Label: "region", MaxSkew: skew}}
 	}
@@ -95,11 +95,11 @@ func TestJudge(t *testing.T) {
 			s := Spreader{}.Start(&framework.Policy{Spread: tc.constraints}, tc.fleet, selected)
 			got := map[string]verdict{}
 			for name := range tc.want {
-				score, reason := s.Judge(s.Class(clusters[name]))
+				score, reason := s.Score(s.Class(clusters[name]))
 				got[name] = verdict{score, reason}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nJudge() (-want +got):\n%s", tc.why, diff)
+				t.Errorf("%s\nScore() (-want +got):\n%s", tc.why, diff)
 			}
 		})
 	}
@@ -130,7 +130,7 @@ func TestBest_IsNotExceeded(t *testing.T) {
 	for i := range fleet.Clusters {
 		reached := false
 		for j := range fleet.Clusters {
-			score, reason := s.Judge(s.Class(&fleet.Clusters[j]))
+			score, reason := s.Score(s.Class(&fleet.Clusters[j]))
 			if reason == "" && score > s.Best() {
 				t.Errorf("after %d: %s scores %d, the best is said to be %d", i, fleet.Clusters[j].Name, score, s.Best())
 			}

@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading MemberCluster %s: %w", request.Name, err)
 	}
-	if err != nil || !asks(member) {
+	if err != nil || !isRequested(member) {
 		return ctrl.Result{}, r.withdraw(ctx, request.Name)
 	}
 	due, why, err := r.provide(ctx, member)
@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: max(due.Sub(r.Clock.Now()), time.Second)}, nil
 }
 
-func asks(member *clusterv1beta1.MemberCluster) bool {
+func isRequested(member *clusterv1beta1.MemberCluster) bool {
 	return member.DeletionTimestamp.IsZero() && member.Labels[authenticationv1beta1.LabelArgoCD] == authenticationv1beta1.LabelArgoCDValue
 }
 
@@ -186,7 +186,7 @@ func (r *Reconciler) ensureRole(ctx context.Context) error {
 	}
 	var names []string
 	for _, member := range members.Items {
-		if asks(&member) {
+		if isRequested(&member) {
 			names = append(names, member.Name)
 		}
 	}

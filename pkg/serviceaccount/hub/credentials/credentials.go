@@ -106,7 +106,7 @@ func (c *Credentials) store(object any, initial bool) {
 	credential := Credential{Token: string(secret.Data[authenticationv1beta1.SecretKeyToken]), CA: secret.Data[authenticationv1beta1.SecretKeyCA]}
 	present := credential.Token != "" && len(credential.CA) > 0
 	c.set(member, credential, present)
-	c.tell(member, present, secret.ResourceVersion, initial)
+	c.notify(member, present, secret.ResourceVersion, initial)
 }
 
 func (c *Credentials) forget(object any) {
@@ -119,7 +119,7 @@ func (c *Credentials) forget(object any) {
 	}
 	if member, ok := clusterv1beta1.MemberOfNamespace(secret.Namespace); ok {
 		c.set(member, Credential{}, false)
-		c.tell(member, false, secret.ResourceVersion, false)
+		c.notify(member, false, secret.ResourceVersion, false)
 	}
 }
 
@@ -133,7 +133,7 @@ func (c *Credentials) set(member string, credential Credential, present bool) {
 	}
 }
 
-func (c *Credentials) tell(member string, present bool, resourceVersion string, initial bool) {
+func (c *Credentials) notify(member string, present bool, resourceVersion string, initial bool) {
 	if c.Changed != nil {
 		c.Changed(member, present, resourceVersion, initial)
 	}

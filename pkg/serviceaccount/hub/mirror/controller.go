@@ -91,7 +91,7 @@ func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
 func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) []ctrl.Request {
 	names := []string{namespace.GetName()}
 	if member, ok := clusterv1beta1.MemberOfNamespace(namespace.GetName()); ok {
-		names = r.givenTo(ctx, member)
+		names = r.namespacesOf(ctx, member)
 	}
 	var requests []ctrl.Request
 	for _, name := range names {
@@ -102,7 +102,7 @@ func (r *Reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 	return requests
 }
 
-func (r *Reconciler) givenTo(ctx context.Context, member string) (names []string) {
+func (r *Reconciler) namespacesOf(ctx context.Context, member string) (names []string) {
 	namespaces := &metav1.PartialObjectMetadataList{}
 	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	if err := r.Client.List(ctx, namespaces, client.MatchingLabels{clusterv1beta1.LabelMember: member}); err != nil {
@@ -116,7 +116,7 @@ func (r *Reconciler) givenTo(ctx context.Context, member string) (names []string
 
 // Reconcile updates the twin of one ManagedServiceAccount, and copies token and status from it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	member, why, err := r.given(ctx, request.Namespace)
+	member, why, err := r.memberOf(ctx, request.Namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -154,7 +154,7 @@ func ignoreRoutine(err error) error {
 	return err
 }
 
-func (r *Reconciler) given(ctx context.Context, name string) (member, why string, err error) {
+func (r *Reconciler) memberOf(ctx context.Context, name string) (member, why string, err error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {

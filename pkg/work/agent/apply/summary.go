@@ -80,7 +80,7 @@ func firstOther(manifests []placementv1beta1.ManifestCondition, condition, word 
 			continue
 		}
 		if count++; count == 1 {
-			first = fmt.Sprintf("%s: %s", manifest.Ref(m.Identifier), whyNot(m.Conditions, condition))
+			first = fmt.Sprintf("%s: %s", manifest.Ref(m.Identifier), messageOf(m.Conditions, condition))
 		}
 	}
 	if count == 0 {
@@ -89,7 +89,7 @@ func firstOther(manifests []placementv1beta1.ManifestCondition, condition, word 
 	return fmt.Sprintf("%d of %d manifests are not %s. %s", count, len(manifests), word, first)
 }
 
-func whyNot(conditions []metav1.Condition, condition string) string {
+func messageOf(conditions []metav1.Condition, condition string) string {
 	if c := apimeta.FindStatusCondition(conditions, condition); c != nil {
 		return c.Message
 	}

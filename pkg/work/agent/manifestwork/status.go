@@ -21,7 +21,7 @@ import (
 // stay.
 func desiredStatus(work *workv1.ManifestWork, results []engine.ManifestResult, now metav1.Time) workv1.ManifestWorkStatus {
 	before := work.Status.DeepCopy()
-	t := telling{isResting(work), apimeta.IsStatusConditionTrue(before.Conditions, conditionTrimmed), work.Generation, now}
+	t := shared{isResting(work), apimeta.IsStatusConditionTrue(before.Conditions, conditionTrimmed), work.Generation, now}
 	status := workv1.ManifestWorkStatus{Conditions: before.Conditions}
 	for _, out := range results {
 		previous := reported(before.ResourceStatus.Manifests, out.Ref)
@@ -69,8 +69,8 @@ func refOf(meta workv1.ManifestResourceMeta) manifest.Ref {
 		Resource: meta.Resource, Name: meta.Name, Namespace: meta.Namespace}
 }
 
-// telling holds what all manifests of a ManifestWork share.
-type telling struct {
+// shared holds what all manifests of a ManifestWork share.
+type shared struct {
 	// rests is set if the objects were only read, because the ManifestWork is Complete.
 	rests bool
 	// trimmed is set if the last status omitted values.
@@ -80,7 +80,7 @@ type telling struct {
 }
 
 // manifestStatus returns the status of one manifest.
-func manifestStatus(previous workv1.ManifestCondition, out engine.ManifestResult, t telling) workv1.ManifestCondition {
+func manifestStatus(previous workv1.ManifestCondition, out engine.ManifestResult, t shared) workv1.ManifestCondition {
 	next := previous
 	next.ResourceMeta = metaOf(out.Ref)
 	applied := conditionsOf(&next.Conditions, t.generation, t.now)

@@ -83,7 +83,7 @@ func TestManifestStatus_HasTheReasonsOfOCM(t *testing.T) {
 				"StatusFeedbackSynced False StatusFeedbackSyncFailed 0: Sync status feedback failed with error no path"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := manifestStatus(workv1.ManifestCondition{}, tc.out, telling{generation: 3, now: early})
+			got := manifestStatus(workv1.ManifestCondition{}, tc.out, shared{generation: 3, now: early})
 			if diff := cmp.Diff(tc.want, lines(got.Conditions)); diff != "" {
 				t.Errorf("conditions (-want +got):\n%s", diff)
 			}
@@ -157,13 +157,13 @@ func TestManifestStatus_KeepsValuesWhileTheObjectIsUnreadable(t *testing.T) {
 
 func TestDesiredStatus_ReportsAContestWhileItLasts(t *testing.T) {
 	out := engine.ManifestResult{Ref: refTo("a"), UID: "1", Postponed: time.Second, Contest: &engine.Contest{Manager: "other", Fields: []string{"/data/a"}}}
-	first := manifestStatus(workv1.ManifestCondition{}, engine.ManifestResult{Ref: refTo("a"), UID: "1"}, telling{generation: 1, now: early})
-	contested := manifestStatus(first, out, telling{generation: 1, now: later})
+	first := manifestStatus(workv1.ManifestCondition{}, engine.ManifestResult{Ref: refTo("a"), UID: "1"}, shared{generation: 1, now: early})
+	contested := manifestStatus(first, out, shared{generation: 1, now: later})
 	if got := lines(contested.Conditions); len(got) != 3 || got[0] != "Applied True AppliedManifestComplete 1: Apply manifest complete" {
 		t.Errorf("while it lasts: %q", got)
 	}
 	out.Contest, out.Postponed = nil, 0
-	if got := lines(manifestStatus(contested, out, telling{generation: 1, now: later}).Conditions); len(got) != 2 {
+	if got := lines(manifestStatus(contested, out, shared{generation: 1, now: later}).Conditions); len(got) != 2 {
 		t.Errorf("afterwards: %q", got)
 	}
 }

@@ -73,7 +73,7 @@ func (e *Evaluator) Of(object, wanted *unstructured.Unstructured, names HealthAn
 		if text == "" {
 			continue
 		}
-		holds, unknown := e.holds(text, input, &budget)
+		holds, unknown := e.evaluate(text, input, &budget)
 		switch {
 		case unknown != nil:
 			unknown.Message = fmt.Sprintf("The health of the %s is unknown: annotation %s (%s): %s", kind, check.annotation, text, unknown.Message)
@@ -88,10 +88,10 @@ func (e *Evaluator) Of(object, wanted *unstructured.Unstructured, names HealthAn
 	return Finding{NotYet, fmt.Sprintf("The %s is not healthy yet: the expression of annotation %s does not hold", kind, names.Current)}
 }
 
-// holds evaluates one expression and subtracts its cost from the budget. If it has no result, the
+// evaluate evaluates one expression and subtracts its cost from the budget. If it has no result, the
 // finding says why. An evaluation error is temporary: most expressions read fields that the
 // controller of the object has not written yet.
-func (e *Evaluator) holds(text string, input map[string]any, budget *uint64) (bool, *Finding) {
+func (e *Evaluator) evaluate(text string, input map[string]any, budget *uint64) (bool, *Finding) {
 	program, err := e.compiler.Compile(text)
 	if err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "\n | ") // cuts off the expression

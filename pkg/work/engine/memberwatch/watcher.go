@@ -174,7 +174,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		wanted := w.wanted()
 		if watches.Need(wanted) == nil {
-			w.look(watches, wanted)
+			w.updateStores(watches, wanted)
 		}
 		select {
 		case <-ctx.Done():
@@ -195,8 +195,8 @@ func (w *Watcher) wanted() map[schema.GroupVersionResource]struct{} {
 	return wanted
 }
 
-// look points Saw at the stores of the present watches.
-func (w *Watcher) look(watches *metainformer.Set, wanted map[schema.GroupVersionResource]struct{}) {
+// updateStores points Saw at the stores of the present watches.
+func (w *Watcher) updateStores(watches *metainformer.Set, wanted map[schema.GroupVersionResource]struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.stores)

@@ -158,7 +158,7 @@ func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return reconcileutil.SetupError(BindingName, ctrl.NewControllerManagedBy(mgr).
 		Named(BindingName).
 		For(&clusterv1beta2.ManagedClusterSetBinding{}).
-		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOf), builder.WithPredicates(comeAndGo())).
+		Watches(&clusterv1beta2.ManagedClusterSet{}, handler.EnqueueRequestsFromMapFunc(r.bindingsOf), builder.WithPredicates(exceptUpdates())).
 		Complete(reconcileutil.RetryConflicts(r)))
 }
 
@@ -176,8 +176,8 @@ func labelsChanged() predicate.Predicate {
 	return enqueue.Updates(func(before, after client.Object) bool { return !maps.Equal(before.GetLabels(), after.GetLabels()) })
 }
 
-// comeAndGo ignores updates.
-func comeAndGo() predicate.Predicate {
+// exceptUpdates ignores updates.
+func exceptUpdates() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 }
 

@@ -95,7 +95,7 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 	var failed []error
 	if available.Status == metav1.ConditionUnknown {
 		for i := range addOns.Items {
-			failed = append(failed, r.tellUnknown(ctx, &addOns.Items[i], *available))
+			failed = append(failed, r.setUnknown(ctx, &addOns.Items[i], *available))
 		}
 	}
 	failed = append(failed, reconcileutil.Patch(ctx, r.Client, cluster, func() {
@@ -104,8 +104,8 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 	return errors.Join(failed...)
 }
 
-// tellUnknown sets an add-on to Unknown for the same reason as its cluster.
-func (r *AddOnReconciler) tellUnknown(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of metav1.Condition) error {
+// setUnknown sets an add-on to Unknown for the same reason as its cluster.
+func (r *AddOnReconciler) setUnknown(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of metav1.Condition) error {
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message})
 	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.Namespace, addOn.Name)

@@ -48,7 +48,7 @@ const (
 	signedWithin = 30 * time.Second
 )
 
-// Approver approves requests of klusterlets by the decision of Judge, signs approved ones if it
+// Approver approves requests of klusterlets by the decision of Decide, signs approved ones if it
 // can, and deletes served ones. Requests for agents of add-ons it signs and deletes in the same way,
 // and approves none.
 type Approver struct {
@@ -125,7 +125,7 @@ func (a *Approver) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 	case decided:
 		return ctrl.Result{}, nil
 	}
-	return a.judge(ctx, csr, request)
+	return a.decide(ctx, csr, request)
 }
 
 // decisionOn returns whether somebody has approved a request, and whether somebody has decided at
@@ -163,7 +163,7 @@ func (a *Approver) reportNotSigned(csr *certificatesv1.CertificateSigningRequest
 	return ctrl.Result{}
 }
 
-func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request Request) (ctrl.Result, error) {
+func (a *Approver) decide(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, request Request) (ctrl.Result, error) {
 	cluster := &clusterv1.ManagedCluster{}
 	if err := a.Client.Get(ctx, client.ObjectKey{Name: request.Cluster}, cluster); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, fmt.Errorf("reading ManagedCluster %q: %w", request.Cluster, err)
@@ -175,7 +175,7 @@ func (a *Approver) judge(ctx context.Context, csr *certificatesv1.CertificateSig
 			return ctrl.Result{}, fmt.Errorf("reading the owner of ManagedCluster %q: %w", cluster.Name, err)
 		}
 	}
-	decision, refused := Judge(request, state, a.Users)
+	decision, refused := Decide(request, state, a.Users)
 	switch decision {
 	case Renew:
 		return a.renew(ctx, csr, request)

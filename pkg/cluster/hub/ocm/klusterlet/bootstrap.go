@@ -74,7 +74,7 @@ func bootstrapObjects(url string, ca []byte) []client.Object {
 			{APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{clusterInfo, "kube-root-ca.crt"}, Verbs: []string{"get"}},
 		}},
 		&rbacv1.RoleBinding{ObjectMeta: in(metav1.NamespacePublic, BootstrapRole), RoleRef: role("Role"), Subjects: subjects},
-		&corev1.ConfigMap{ObjectMeta: in(metav1.NamespacePublic, clusterInfo), Data: map[string]string{"kubeconfig": whereTheHubIs(url, ca)}},
+		&corev1.ConfigMap{ObjectMeta: in(metav1.NamespacePublic, clusterInfo), Data: map[string]string{"kubeconfig": kubeconfigWithoutUser(url, ca)}},
 	}
 }
 
@@ -88,8 +88,8 @@ func bootstrapRules() []rbacv1.PolicyRule {
 	}
 }
 
-// whereTheHubIs is a kubeconfig without a user.
-func whereTheHubIs(url string, ca []byte) string {
+// kubeconfigWithoutUser is a kubeconfig without a user.
+func kubeconfigWithoutUser(url string, ca []byte) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %q\n    certificate-authority-data: %s\n",
 		url, base64.StdEncoding.EncodeToString(ca))
 }

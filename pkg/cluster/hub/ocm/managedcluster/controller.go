@@ -157,7 +157,7 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	}
 	refused, err := r.accept(ctx, cluster)
 	if err != nil {
-		return ctrl.Result{}, errors.Join(fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err), r.tellFailure(ctx, cluster, err))
+		return ctrl.Result{}, errors.Join(fmt.Errorf("accepting ManagedCluster %q: %w", cluster.Name, err), r.reportFailure(ctx, cluster, err))
 	}
 	if refused != nil || r.Report == nil || meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) {
 		return ctrl.Result{}, r.writeCondition(ctx, cluster, accepted(refused))
@@ -169,9 +169,9 @@ func (r *Reconciler) reconcile(ctx context.Context, cluster *clusterv1.ManagedCl
 	return ctrl.Result{}, r.writeStatus(ctx, cluster, accepted(nil), report)
 }
 
-// tellFailure reports why a cluster without permissions could not get them. One that has them keeps
+// reportFailure reports why a cluster without permissions could not get them. One that has them keeps
 // its condition, because its agent reports only while that is True.
-func (r *Reconciler) tellFailure(ctx context.Context, cluster *clusterv1.ManagedCluster, failure error) error {
+func (r *Reconciler) reportFailure(ctx context.Context, cluster *clusterv1.ManagedCluster, failure error) error {
 	passing := apierrors.IsConflict(failure) || apierrors.IsAlreadyExists(failure) || ctx.Err() != nil
 	if passing || meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted) {
 		return nil

@@ -125,13 +125,13 @@ func TestBring(t *testing.T) {
 		"no finalizer":       {&rbacv1.RoleBinding{ObjectMeta: registrationBinding("edge", Klusterlets("edge")).ObjectMeta, Subjects: Klusterlets("edge")}, workBinding("edge", Klusterlets("edge")), true},
 	} {
 		live := tc.live.DeepCopyObject().(client.Object)
-		if got := bring(live, tc.wanted); got != tc.changed || bring(live, tc.wanted) {
+		if got := update(live, tc.wanted); got != tc.changed || update(live, tc.wanted) {
 			t.Errorf("%s: changed %v, want %v, and nothing the second time", name, got, tc.changed)
 		}
 	}
 	others := clusterRole("edge", true)
 	others.Labels["team"] = "a"
-	if bring(others, clusterRole("edge", true)) || others.Labels["team"] != "a" {
+	if update(others, clusterRole("edge", true)) || others.Labels["team"] != "a" {
 		t.Error("a label of others was taken away")
 	}
 }

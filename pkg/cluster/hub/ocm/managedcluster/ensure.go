@@ -70,13 +70,13 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	}
 	if live.GetDeletionTimestamp() != nil {
 		// A cluster that was denied, and is accepted again before its works are gone.
-		return r.unhold(ctx, live)
+		return r.removeBindingFinalizer(ctx, live)
 	}
 	if refersElsewhere(live, wanted) {
 		// That field is immutable.
 		return wrap(r.Rights.Delete(ctx, live, client.Preconditions{UID: new(live.GetUID())}), "replacing", kind, key)
 	}
-	if !bring(live, wanted) {
+	if !update(live, wanted) {
 		return nil
 	}
 	return wrap(r.Rights.Update(ctx, live), "updating", kind, key)
@@ -138,9 +138,9 @@ func refersElsewhere(live, wanted client.Object) bool {
 	return false
 }
 
-// bring updates live to what is wanted, and reports whether that changed anything. Labels and
+// update updates live to what is wanted, and reports whether that changed anything. Labels and
 // finalizers of others stay.
-func bring(live, wanted client.Object) bool {
+func update(live, wanted client.Object) bool {
 	before := live.DeepCopyObject()
 	labels := live.GetLabels()
 	if labels == nil {
@@ -174,7 +174,7 @@ func (r *Reconciler) delete(ctx context.Context, object client.Object) error {
 	return wrap(client.IgnoreNotFound(r.Rights.Delete(ctx, object)), "deleting", fmt.Sprintf("%T", object), key)
 }
 
-// unhold removes the finalizer of a binding that waits for works to be gone.
-func (r *Reconciler) unhold(ctx context.Context, held client.Object) error {
+// removeBindingFinalizer removes the finalizer of a binding that waits for works to be gone.
+func (r *Reconciler) removeBindingFinalizer(ctx context.Context, held client.Object) error {
 	return reconcileutil.RemoveFinalizer(ctx, r.Rights, held, workFinalizer, "releasing %T %s", held, client.ObjectKeyFromObject(held))
 }

@@ -231,5 +231,5 @@ func (r *Reconciler) releaseWorkBinding(ctx context.Context, cluster string) (bo
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(workBinding(cluster, nil)), binding); err != nil || binding.DeletionTimestamp == nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	return false, r.unhold(ctx, binding)
+	return false, r.removeBindingFinalizer(ctx, binding)
 }

@@ -61,7 +61,7 @@ func maxUnavailable(value intstr.IntOrString) *placementv1beta1.ClusterResourceP
 	return &placementv1beta1.ClusterResourcePlacementDisruptionBudget{Spec: placementv1beta1.PlacementDisruptionBudgetSpec{MaxUnavailable: &value}}
 }
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	all, two, three := placement(placementv1beta1.PickAll, 0), placement(placementv1beta1.PickN, 2), placement(placementv1beta1.PickN, 3)
 	deleting := placement(placementv1beta1.PickAll, 0)
 	deleting.DeletionTimestamp = &metav1.Time{}
@@ -128,7 +128,7 @@ func TestJudge(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.c.Member = "a"
-			verdict := Judge(&tc.c)
+			verdict := Decide(&tc.c)
 			got := want{no, verdict.Message}
 			switch {
 			case !verdict.Valid:
@@ -139,7 +139,7 @@ func TestJudge(t *testing.T) {
 				got.verdict = yes
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
-				t.Errorf("Judge() (-want +got):\n%s", diff)
+				t.Errorf("Decide() (-want +got):\n%s", diff)
 			}
 			if !verdict.Executed && verdict.Delete != nil {
 				t.Error("blocked eviction deletes a binding")

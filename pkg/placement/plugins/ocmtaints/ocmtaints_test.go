@@ -1,7 +1,7 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package untolerated
+package ocmtaints
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func seconds(n int) *time.Duration {
 	return &d
 }
 
-func TestJudge_EffectsAndTolerations(t *testing.T) {
+func TestFilter_EffectsAndTolerations(t *testing.T) {
 	exists := framework.Toleration{Key: "gpu", Exists: true}
 	for name, tc := range map[string]struct {
 		taints      []framework.Taint
@@ -53,19 +53,19 @@ func TestJudge_EffectsAndTolerations(t *testing.T) {
 			policy.Current = sets.New("c")
 		}
 		cluster := &framework.Cluster{Name: "c", Taints: tc.taints}
-		if got := (Rule{}).Judge(policy, &framework.Fleet{Now: noon}, cluster); got != tc.want {
-			t.Errorf("%s: Judge() = %q, want %q", name, got, tc.want)
+		if got := (Rule{}).Filter(policy, &framework.Fleet{Now: noon}, cluster); got != tc.want {
+			t.Errorf("%s: Filter() = %q, want %q", name, got, tc.want)
 		}
 	}
 }
 
 // 299 s stays, 301 s moves.
-func TestJudge_TolerationEndsAfterItsSeconds(t *testing.T) {
+func TestFilter_TolerationEndsAfterItsSeconds(t *testing.T) {
 	policy := &framework.Policy{Tolerations: []framework.Toleration{{Key: "gpu", Exists: true, For: seconds(300)}}, Current: sets.New("c")}
 	cluster := &framework.Cluster{Name: "c", Taints: []framework.Taint{taint(NoSelect)}}
 	for after, stays := range map[int]bool{-1: true, 0: true, 299: true, 300: false, 301: false} {
 		fleet := &framework.Fleet{Now: noon.Add(time.Duration(after) * time.Second)}
-		if got := (Rule{}).Judge(policy, fleet, cluster) == ""; got != stays {
+		if got := (Rule{}).Filter(policy, fleet, cluster) == ""; got != stays {
 			t.Errorf("after %d s: tolerated %t, want %t", after, got, stays)
 		}
 		want := time.Time{}

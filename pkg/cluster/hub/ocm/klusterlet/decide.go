@@ -38,7 +38,7 @@ type ClusterState struct {
 	Account string
 }
 
-// Judge decides about a request that follows the contract. Clusters of users are admitted
+// Decide decides about a request that follows the contract. Clusters of users are admitted
 // automatically.
 //
 // Everybody with permission to request a cluster may use any name, and only the user name
@@ -46,7 +46,7 @@ type ClusterState struct {
 // only once, and never for another key. Our agent on a member uses its own account, for one name,
 // and nobody else is admitted instead, not even before it has connected. Its certificate renews
 // nothing: without its account, an agent has the certificate only until that expires.
-func Judge(request Request, cluster ClusterState, users []string) (Decision, *refusal.Refusal) {
+func Decide(request Request, cluster ClusterState, users []string) (Decision, *refusal.Refusal) {
 	trusted := slices.Contains(users, request.Requester)
 	own := request.Requester == request.CommonName()
 	switch {

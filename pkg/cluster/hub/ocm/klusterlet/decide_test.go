@@ -164,7 +164,7 @@ func renamed(content []byte) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-func TestJudge(t *testing.T) {
+func TestDecide(t *testing.T) {
 	const user, account = "bootstrap", "system:serviceaccount:fleet-member-edge:agent"
 	users := []string{user, "other"}
 	for name, tc := range map[string]struct {
@@ -189,14 +189,14 @@ func TestJudge(t *testing.T) {
 		"with another key":                                        {user, ClusterState{Known: true, Key: "other"}, Warn},
 		"a cluster that a person approved":                        {user, ClusterState{Known: true, Joined: true}, Warn},
 	} {
-		got, refused := Judge(Request{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
+		got, refused := Decide(Request{Cluster: "edge", Agent: "abcde", Requester: tc.requester, Key: "k"}, tc.cluster, users)
 		if got != tc.want || (refused != nil) != (tc.want == Warn) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, refused, tc.want)
 		}
 	}
 }
 
-func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
+func TestDecide_MemberAgentMayUseOnlyItsName(t *testing.T) {
 	const account = "system:serviceaccount:fleet-member-edge:agent"
 	for name, tc := range map[string]struct {
 		request Request
@@ -214,7 +214,7 @@ func TestJudge_MemberAgentMayUseOnlyItsName(t *testing.T) {
 		"of a cluster of a klusterlet": {Request{Cluster: "edge", Agent: clusterv1.AgentName, Requester: account}, ClusterState{Known: true}, Wait},
 		"by nobody":                    {Request{Cluster: "edge", Agent: clusterv1.AgentName}, ClusterState{Known: true}, Wait},
 	} {
-		if got, _ := Judge(tc.request, tc.state, nil); got != tc.want {
+		if got, _ := Decide(tc.request, tc.state, nil); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

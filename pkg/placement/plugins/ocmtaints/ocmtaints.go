@@ -1,12 +1,12 @@
 // Copyright The fleetgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package untolerated does not pick a cluster with an untolerated taint, and removes one that was
+// Package ocmtaints does not pick a cluster with an untolerated taint, and removes one that was
 // already picked. There are two exceptions: PreferNoSelect repels nothing, and NoSelectIfNew repels
 // only placements that do not have the cluster yet.
 //
 // A toleration may be limited in time since the taint was added. The verdict expires with it.
-package untolerated
+package ocmtaints
 
 import (
 	"slices"
@@ -39,9 +39,9 @@ var (
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
 
-// Judge implements framework.Rule.
-func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
-	if taint, _ := look(policy, fleet, cluster); taint != nil {
+// Filter implements framework.Rule.
+func (Rule) Filter(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
+	if taint, _ := firstUntolerated(policy, fleet, cluster); taint != nil {
 		return "taint " + taint.String() + " is not tolerated"
 	}
 	return ""
@@ -49,7 +49,7 @@ func (Rule) Judge(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 
 // Brief implements framework.Rule.
 func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
-	if taint, _ := look(policy, fleet, cluster); taint != nil {
+	if taint, _ := firstUntolerated(policy, fleet, cluster); taint != nil {
 		return "tainted " + taint.String()
 	}
 	return "tainted"
@@ -57,19 +57,19 @@ func (Rule) Brief(policy *framework.Policy, fleet *framework.Fleet, cluster *fra
 
 // Until implements framework.Expiring: a refusal does not expire.
 func (Rule) Until(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) time.Time {
-	_, until := look(policy, fleet, cluster)
+	_, until := firstUntolerated(policy, fleet, cluster)
 	return until
 }
 
-// LeavesHolders is true if a cluster has a taint that treats placements with the cluster
+// HasNoSelectIfNew is true if a cluster has a taint that treats placements with the cluster
 // differently from others.
-func LeavesHolders(cluster *framework.Cluster) bool {
+func HasNoSelectIfNew(cluster *framework.Cluster) bool {
 	return slices.ContainsFunc(cluster.Taints, func(taint framework.Taint) bool { return taint.Effect == NoSelectIfNew })
 }
 
-// look finds the first taint that repels the placement, or when the first of the required
+// firstUntolerated finds the first taint that repels the placement, or when the first of the required
 // tolerations ends.
-func look(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) (against *framework.Taint, until time.Time) {
+func firstUntolerated(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) (against *framework.Taint, until time.Time) {
 	for i := range cluster.Taints {
 		taint := &cluster.Taints[i]
 		if taint.Effect == PreferNoSelect || taint.Effect == NoSelectIfNew && policy.Current.Has(cluster.Name) {

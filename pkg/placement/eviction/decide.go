@@ -58,8 +58,8 @@ type Verdict struct {
 	Delete placementv1beta1.BindingObject
 }
 
-// Judge decides on an eviction.
-func Judge(c *Case) Verdict {
+// Decide decides on an eviction.
+func Decide(c *Case) Verdict {
 	switch {
 	case c.Placement == nil:
 		return Verdict{Message: messageNoPlacement}
@@ -81,7 +81,7 @@ func Judge(c *Case) Verdict {
 	if binding == nil {
 		return Verdict{Message: messageNoBinding}
 	}
-	return c.judge(binding)
+	return c.decideFor(binding)
 }
 
 func (c *Case) kind() placementv1beta1.PlacementType {
@@ -91,7 +91,7 @@ func (c *Case) kind() placementv1beta1.PlacementType {
 	return placementv1beta1.PickAll
 }
 
-func (c *Case) judge(b placementv1beta1.BindingObject) Verdict {
+func (c *Case) decideFor(b placementv1beta1.BindingObject) Verdict {
 	allowed := func(message string) Verdict { return Verdict{Valid: true, Executed: true, Message: message, Delete: b} }
 	blocked := func(message string) Verdict { return Verdict{Valid: true, Message: message} }
 	switch {
