@@ -176,6 +176,7 @@ func (a *attempt) fillBundle() {
 			if a.owner {
 				o.namespace = a.name("x")
 			}
+			fits = o.kind.Group != groupChecked || a.IntN(4) == 0
 		case viaClusterEnvelope:
 			if a.IntN(8) > 0 {
 				o.namespace = ""

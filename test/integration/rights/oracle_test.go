@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
+
+	"fleetgate.io/fleetgate/pkg/work/reserved"
 )
 
 // testers is the group of all authors.
@@ -31,6 +33,9 @@ func (a access) String() string {
 // accesses returns what a user needs to write an object on the hub in a scope: the namespace, empty for
 // the whole cluster. A kind that the hub does not serve needs its whole group in all namespaces.
 func accesses(verb string, o object, namespace string) []access {
+	if reserved.ChecksWriter(o.kind.GroupKind()) {
+		return []access{{verb, "*", "*", "", ""}}
+	}
 	if o.kind.onHub == "" {
 		return []access{{verb, o.kind.Group, "*", "", ""}}
 	}
@@ -115,6 +120,15 @@ func (r *oracle) mayDeliver(ctx context.Context, user string, o object) (bool, e
 // violation returns why an object must not be on the member, or "".
 func (r *oracle) violation(ctx context.Context, t *attempt, live *unstructured.Unstructured) (string, error) {
 	o, from := observed(live), live.GetAnnotations()[by]
+	entered := o
+	if live.GetLabels()[overridden] != "" && o.isBinding() {
+		// The override replaced the role, for which its author needs the right to bind any role.
+		for _, entry := range t.entries {
+			if entry.kind.Kind == o.kind.Kind && entry.namespace == o.namespace && entry.name == o.name {
+				entered.role = entry.role
+			}
+		}
+	}
 	if from == "" {
 		from = fromHub // Roles and bindings of the authors, and namespaces.
 	}
@@ -124,7 +138,7 @@ func (r *oracle) violation(ctx context.Context, t *attempt, live *unstructured.U
 		author = t.placer
 		may, err = r.mayDeliver(ctx, t.placer, o)
 	case fromEnvelope:
-		may, err = r.mayAll(ctx, t.author, writing(o, o.namespace))
+		may, err = r.mayAll(ctx, t.author, writing(entered, o.namespace))
 	case fromChart, fromOverride:
 		if from == fromOverride {
 			author = t.overrider
@@ -135,7 +149,7 @@ func (r *oracle) violation(ctx context.Context, t *attempt, live *unstructured.U
 			return "no ManagedClusterSet is bound to the namespace", nil
 		}
 		if may, err = r.may(ctx, t.author, executing); err == nil && !(may && t.executed) {
-			may, err = r.mayAll(ctx, t.author, writing(o, o.namespace))
+			may, err = r.mayAll(ctx, t.author, writing(entered, o.namespace))
 		}
 	default:
 		return "its annotation names no known origin", nil

@@ -29,6 +29,7 @@ const (
 const (
 	groupServed  = "rights.example.org"
 	groupUnknown = "unknown.example.org"
+	groupChecked = "fleet.azure.com"
 )
 
 // kind is a kind of the pool.
@@ -59,6 +60,8 @@ var pool = []kind{
 	everywhere("", "Namespace", "namespaces", clusterScoped, "{}"),
 	everywhere(groupServed, "Widget", "widgets", namespaced, "spec: {size: 1}"),
 	everywhere(groupServed, "Gadget", "gadgets", clusterScoped, "spec: {size: 1}"),
+	// A hub checks more than RBAC of the user who writes one of these.
+	everywhere(groupChecked, "MemberCluster", "memberclusters", clusterScoped, "spec: {size: 1}"),
 	// The member serves this kind in another scope than the hub.
 	{schema.GroupVersionKind{Group: groupServed, Version: "v1", Kind: "Grown"}, "growns", namespaced, clusterScoped, "spec: {size: 1}"},
 	{schema.GroupVersionKind{Group: groupUnknown, Version: "v1", Kind: "Local"}, "locals", "", namespaced, "spec: {size: 1}"},

@@ -76,7 +76,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 func prepare(ctx SpecContext) {
 	GinkgoHelper()
 	for _, k := range pool {
-		if k.Group == groupServed || k.Group == groupUnknown {
+		if k.Group == groupServed || k.Group == groupUnknown || k.Group == groupChecked {
 			define(ctx, hub, k, k.onHub)
 			define(ctx, member, k, k.onMember)
 		}
