@@ -158,8 +158,12 @@ func (a *Approver) reportNotSigned(csr *certificatesv1.CertificateSigningRequest
 	if left := since.Add(signedWithin).Sub(a.Clock.Now()); left > 0 {
 		return ctrl.Result{RequeueAfter: left}
 	}
+	instead := "join the cluster with the agent of fleetgate, which needs no certificate"
+	if ofAddOn(csr) {
+		instead = "start the cluster's fleetgate agent without registration.hubCertificate, so that its add-ons get tokens"
+	}
 	a.report(csr, refusal.New(ReasonNotSigned,
-		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (klusterlets.signerCertFile), or join the cluster with the agent of fleetgate, which needs no certificate", signedWithin))
+		"the request is approved, but not signed for %s: give the gateway an authority of the API server's --client-ca-file (klusterlets.signerCertFile), or %s", signedWithin, instead))
 	return ctrl.Result{}
 }
 

@@ -16,6 +16,9 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
 func TestApprover_ReportsUnsignedRequest(t *testing.T) {
@@ -37,6 +40,11 @@ func TestApprover_ReportsUnsignedRequest(t *testing.T) {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q is not in %q", part, said)
 		}
+	}
+	csr.Labels = map[string]string{clusterv1.ClusterNameLabel: "edge", addonv1alpha1.AddOnNameLabel: "metrics"}
+	at(signedWithin).reportNotSigned(csr)
+	if said := <-recorder.Events; !strings.Contains(said, "registration.hubCertificate") {
+		t.Errorf("of an add-on: %q", said)
 	}
 }
 
