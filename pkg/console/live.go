@@ -144,7 +144,7 @@ func (c *Console) followSearch(ctx context.Context, s *search, changed chan<- st
 	if err != nil || s.Problem != "" {
 		return // The page shows the error.
 	}
-	tell := func() {
+	notify := func() {
 		select {
 		case changed <- struct{}{}:
 		default:
@@ -152,7 +152,7 @@ func (c *Console) followSearch(ctx context.Context, s *search, changed chan<- st
 	}
 	for ctx.Err() == nil {
 		// The page shows errors of reading.
-		_ = c.Hub.Changes(ctx, tell, to, params, path...)
+		_ = c.Hub.Changes(ctx, notify, to, params, path...)
 		wait(ctx, rewatchAfter)
 	}
 }

@@ -23,7 +23,7 @@ const goingPoll = time.Second
 // contents in all APIServices before it completes the deletion. So this function deletes the
 // APIServices first; InstallServing re-creates them.
 func (i *Installer) outliveNamespace(ctx context.Context) error {
-	said := false
+	logged := false
 	err := wait.PollUntilContextCancel(ctx, goingPoll, true, func(ctx context.Context) (bool, error) {
 		var namespace corev1.Namespace
 		err := i.Client.Get(ctx, client.ObjectKey{Name: i.Hub.Namespace}, &namespace)
@@ -33,9 +33,9 @@ func (i *Installer) outliveNamespace(ctx context.Context) error {
 		if err != nil || namespace.DeletionTimestamp.IsZero() {
 			return err == nil, err
 		}
-		if !said {
+		if !logged {
 			log.FromContext(ctx).Info("The gateway's namespace is being deleted: removing its APIServices, which would block the deletion, and waiting", "namespace", i.Hub.Namespace)
-			said = true
+			logged = true
 		}
 		return false, i.removeAllOurs(ctx, i.Hub.apiServices(i.APIs))
 	})

@@ -111,7 +111,7 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.P
 			o.LabelSelector = labels.Set{discoveryv1.LabelServiceName: g.Serving.Service}.String()
 		}))
 	endpoints := factory.Discovery().V1().EndpointSlices()
-	tell := func() {
+	notify := func() {
 		found, err := endpoints.Lister().List(labels.Everything())
 		if err != nil {
 			return // reads of a cache do not fail
@@ -123,7 +123,7 @@ func (g *gateway) followEndpoints(ctx context.Context, addresses chan []tunnel.P
 		addresses <- peersOf(found, g.Tunnels.PeerPort)
 	}
 	if _, err := endpoints.Informer().AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
 	}); err != nil {
 		return fmt.Errorf("watching the endpoints of Service %s: %w", g.Serving.Service, err)
 	}

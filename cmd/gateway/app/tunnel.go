@@ -173,13 +173,13 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	if err != nil {
 		return explain(fmt.Errorf("listening for agents: %w", err))
 	}
-	tell := func(ca []byte) {
+	announce := func(ca []byte) {
 		t.port.set(&tunnel.PortInfo{
 			Address: g.Tunnels.AgentsAddress, CA: string(ca), ServerName: g.Serving.ServerName(g.Hub.Namespace),
 		})
 		t.registry.SendInfoAll()
 	}
-	tell(ca)
+	announce(ca)
 	port := &tunnel.Port{
 		Registry:     t.registry,
 		TLS:          &tls.Config{MinVersion: tls.VersionTLS13, GetCertificate: g.certificates.GetCertificate},
@@ -196,7 +196,7 @@ func (g *gateway) serveAgents(ctx context.Context, t *tunnels) error {
 	group.Go(func() error { return port.Serve(ctx, listener) })
 	group.Go(func() error {
 		return g.followAuthority(ctx, ca, func(ca []byte) {
-			tell(ca)
+			announce(ca)
 			// Agents replace sessions that the old CA verified; none is cut.
 			t.registry.Renew()
 		})

@@ -94,13 +94,13 @@ func madeFrom(of *clientcmdapi.Context) string {
 	if !ok {
 		return ""
 	}
-	var said struct {
+	var entry struct {
 		Context string `json:"context"`
 	}
-	if json.Unmarshal(raw.Raw, &said) != nil {
+	if json.Unmarshal(raw.Raw, &entry) != nil {
 		return ""
 	}
-	return said.Context
+	return entry.Context
 }
 
 // await polls until done. After two seconds, and whenever it changes, it prints what it waits for.

@@ -27,9 +27,9 @@ type Evidence struct {
 // Follow adds what was read from the member, or why reading failed. It replaces the remedy only
 // if the hub's status gave none.
 func (a *Problem) Follow(seen Evidence, unread error) {
-	said := []string{}
+	details := []string{}
 	if seen.Pods != "" {
-		said = append(said, "on the member: "+untrusted.Line(seen.Pods))
+		details = append(details, "on the member: "+untrusted.Line(seen.Pods))
 	}
 	shown := map[string]bool{}
 	for i := range seen.Events {
@@ -39,15 +39,15 @@ func (a *Problem) Follow(seen Evidence, unread error) {
 			continue // An older one of the same kind.
 		}
 		shown[key] = true
-		said = append(said, fmt.Sprintf("event of %s: %s: %s", untrusted.Line(RefOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)), untrusted.Line(e.Reason), untrusted.Excerpt(e.Message, maxReason)))
+		details = append(details, fmt.Sprintf("event of %s: %s: %s", untrusted.Line(RefOf(e.InvolvedObject.Kind, e.InvolvedObject.Namespace, e.InvolvedObject.Name)), untrusted.Line(e.Reason), untrusted.Excerpt(e.Message, maxReason)))
 	}
-	if text := remedyOfMessage(strings.Join(said, "\n")); text != "" && a.vague {
+	if text := remedyOfMessage(strings.Join(details, "\n")); text != "" && a.vague {
 		a.Remedy = filled(text, *a, "")
 	}
 	if unread != nil {
-		said = append(said, "reading events and Pods from the member failed: "+untrusted.Line(unread.Error()))
+		details = append(details, "reading events and Pods from the member failed: "+untrusted.Line(unread.Error()))
 	}
-	a.Details = append(a.Details, said...)
+	a.Details = append(a.Details, details...)
 }
 
 // LastSeen is when an event happened last. Which of its times are set depends on its writer.

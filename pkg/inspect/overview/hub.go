@@ -226,7 +226,7 @@ func (h *Hub) on(to memberconfig.Target, path ...string) (string, error) {
 
 // Changes watches objects on a member, or over many, and calls tell on changes until the watch
 // ends. It does not report what has changed. The error is why the watch ended.
-func (h *Hub) Changes(ctx context.Context, tell func(), to memberconfig.Target, params map[string]string, path ...string) error {
+func (h *Hub) Changes(ctx context.Context, notify func(), to memberconfig.Target, params map[string]string, path ...string) error {
 	asker, err := h.asker()
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (h *Hub) Changes(ctx context.Context, tell func(), to memberconfig.Target, 
 	for buffer := make([]byte, 64<<10); ; {
 		n, err := stream.Read(buffer)
 		if n > 0 {
-			tell()
+			notify()
 		}
 		if err != nil {
 			return err

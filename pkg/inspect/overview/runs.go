@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -75,26 +76,19 @@ func (h *Hub) Run(ctx context.Context, name string) (placementv1beta1.UpdateRunO
 }
 
 func (h *Hub) approvalsOf(ctx context.Context, run placementv1beta1.UpdateRunObject) ([]placementv1beta1.ApprovalRequestObject, error) {
-	labels := client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()}
-	var requests []placementv1beta1.ApprovalRequestObject
+	var list client.ObjectList = &placementv1beta1.ClusterApprovalRequestList{}
 	if run.GetNamespace() != "" {
-		var list placementv1beta1.ApprovalRequestList
-		if err := h.List(ctx, &list, client.InNamespace(run.GetNamespace()), labels); err != nil {
-			return nil, fmt.Errorf("listing the approval requests of run %q: %w", run.GetName(), err)
-		}
-		for i := range list.Items {
-			requests = append(requests, &list.Items[i])
-		}
-		return requests, nil
+		list = &placementv1beta1.ApprovalRequestList{}
 	}
-	var list placementv1beta1.ClusterApprovalRequestList
-	if err := h.List(ctx, &list, labels); err != nil {
+	if err := h.List(ctx, list, client.InNamespace(run.GetNamespace()), client.MatchingLabels{placementv1beta1.TargetUpdateRunLabel: run.GetName()}); err != nil {
 		return nil, fmt.Errorf("listing the approval requests of run %q: %w", run.GetName(), err)
 	}
-	for i := range list.Items {
-		requests = append(requests, &list.Items[i])
-	}
-	return requests, nil
+	var requests []placementv1beta1.ApprovalRequestObject
+	err := meta.EachListItem(list, func(item runtime.Object) error {
+		requests = append(requests, item.(placementv1beta1.ApprovalRequestObject))
+		return nil
+	})
+	return requests, err
 }
 
 // SnapshotIndexes lists the indexes of the existing resource snapshots of a placement.

@@ -136,25 +136,25 @@ func clustersOf(decision *framework.Decision) []Cluster {
 			Name: choice.Cluster, Selected: true, Change: cmp.Or(changes[choice.Cluster], Keep), Reason: "picked by scheduling policy",
 		}, choice.Score))
 	}
-	told := map[string]int{}
+	index := map[string]int{}
 	for _, name := range decision.Drop {
-		told[name] = len(all)
+		index[name] = len(all)
 		all = append(all, Cluster{Name: name, Change: Drop, Reason: "the policy no longer picks it"})
 	}
-	tell := func(c Cluster) {
-		if i, seen := told[c.Name]; seen {
+	add := func(c Cluster) {
+		if i, seen := index[c.Name]; seen {
 			c.Change = all[i].Change
 			all[i] = c
 			return
 		}
-		told[c.Name] = len(all)
+		index[c.Name] = len(all)
 		all = append(all, c)
 	}
 	for _, choice := range decision.Unselected {
-		tell(withScore(Cluster{Name: choice.Cluster, Reason: scheduler.ReasonOf(choice)}, choice.Score))
+		add(withScore(Cluster{Name: choice.Cluster, Reason: scheduler.ReasonOf(choice)}, choice.Score))
 	}
 	for _, r := range decision.Refusals {
-		tell(Cluster{Name: r.Cluster, Rule: r.Rule, Reason: r.Reason})
+		add(Cluster{Name: r.Cluster, Rule: r.Rule, Reason: r.Reason})
 	}
 	return all
 }

@@ -61,24 +61,24 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Rendered, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding a chart: %w", err)
 	}
-	said, complaint := &bounded{limit: maxOutput, full: cancel}, &bounded{limit: maxComplaint}
+	stdout, stderr := &bounded{limit: maxOutput, full: cancel}, &bounded{limit: maxComplaint}
 	command := exec.CommandContext(limited, p.Path, p.Args...)
 	command.Env = []string{} // A nil slice would pass the gateway's own environment.
-	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), said, complaint
+	command.Stdin, command.Stdout, command.Stderr = bytes.NewReader(input), stdout, stderr
 	command.WaitDelay = time.Second
 	runErr := command.Run()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case said.overflown:
+	case stdout.overflown:
 		return nil, fmt.Errorf("%w: it renders to more than %d bytes", ErrExhausted, maxOutput)
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("%w: it was not rendered within %s", ErrExhausted, timeout)
 	case runErr != nil:
-		return nil, died(runErr, complaint.kept.String())
+		return nil, died(runErr, stderr.kept.String())
 	}
 	var rendered Rendered
-	if err := json.Unmarshal(said.kept.Bytes(), &rendered); err != nil {
+	if err := json.Unmarshal(stdout.kept.Bytes(), &rendered); err != nil {
 		return nil, fmt.Errorf("reading what a rendering process said: %w", err)
 	}
 	if rendered.Problem != nil {
@@ -89,11 +89,11 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Rendered, error) {
 
 // died returns why a process ended without an answer. Its error output may contain values, so it is
 // inspected but never quoted.
-func died(err error, complaint string) error {
+func died(err error, stderr string) error {
 	switch {
-	case strings.Contains(complaint, "out of memory"), strings.Contains(complaint, "cannot allocate memory"):
+	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"):
 		return fmt.Errorf("%w: it was not rendered within %d MiB of memory", ErrExhausted, MaxMemory>>20)
-	case strings.Contains(complaint, "stack overflow"), strings.Contains(complaint, "stack exceeds"):
+	case strings.Contains(stderr, "stack overflow"), strings.Contains(stderr, "stack exceeds"):
 		return fmt.Errorf("%w: its templates call each other without end", ErrExhausted)
 	}
 	var exit *exec.ExitError

@@ -50,8 +50,8 @@ func (f *fleet) chosen(ctx context.Context, placement client.Object) (parts [][]
 	if latest == nil {
 		return nil, false, nil
 	}
-	said := meta.FindStatusCondition(latest.GetStatus().Conditions, placementv1beta1.ConditionScheduled)
-	if said == nil || said.ObservedGeneration != latest.GetGeneration() {
+	scheduled := meta.FindStatusCondition(latest.GetStatus().Conditions, placementv1beta1.ConditionScheduled)
+	if scheduled == nil || scheduled.ObservedGeneration != latest.GetGeneration() {
 		return nil, false, nil
 	}
 	bindings, err := objects.Bindings(ctx, f.reader, key)

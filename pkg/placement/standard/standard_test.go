@@ -27,7 +27,7 @@ import (
 func TestAsks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		said             string
-		unlessSaid, want bool
+		byDefault, want bool
 	}{
 		"asks":                              {"true", false, true},
 		"refuses":                           {"false", true, false},
@@ -38,7 +38,7 @@ func TestAsks(t *testing.T) {
 		"wrong case":                        {"TRUE", false, false},
 	} {
 		placement := &placementv1beta1.ResourcePlacement{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"fleetgate.io/standard-decisions": tc.said}}}
-		if got := isPublished(placement, tc.unlessSaid); got != tc.want {
+		if got := isPublished(placement, tc.byDefault); got != tc.want {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}

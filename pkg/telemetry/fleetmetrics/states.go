@@ -148,23 +148,23 @@ func (s series) ofWorks(ctx context.Context, from client.Reader) error {
 }
 
 func stateOfWork(work *placementv1beta1.Work) string {
-	said := func(kind string) metav1.ConditionStatus {
+	conditionStatus := func(kind string) metav1.ConditionStatus {
 		c := meta.FindStatusCondition(work.Status.Conditions, kind)
 		if c == nil || c.ObservedGeneration != work.Generation {
 			return metav1.ConditionUnknown
 		}
 		return c.Status
 	}
-	switch said(placementv1beta1.ConditionApplied) {
+	switch conditionStatus(placementv1beta1.ConditionApplied) {
 	case metav1.ConditionFalse:
 		return "failed"
 	case metav1.ConditionTrue:
-		if said(placementv1beta1.ConditionAvailable) == metav1.ConditionTrue {
+		if conditionStatus(placementv1beta1.ConditionAvailable) == metav1.ConditionTrue {
 			return "available"
 		}
 		return "unavailable"
 	}
-	switch said(placementv1beta1.ConditionDiffReported) { // The strategy is to report.
+	switch conditionStatus(placementv1beta1.ConditionDiffReported) { // The strategy is to report.
 	case metav1.ConditionFalse:
 		return "failed"
 	case metav1.ConditionTrue:

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -87,11 +86,8 @@ func isLater(entry, than *metav1.ManagedFieldsEntry) bool {
 // hasField reports whether an entry covers a path. managedFields identifies list items by key and the
 // path by index, so that the comparison ends at a list.
 func hasField(entry *metav1.ManagedFieldsEntry, path string) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	var fields map[string]any
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+	fields := fieldsIn(entry)
+	if fields == nil {
 		return false
 	}
 	for _, segment := range strings.Split(strings.TrimPrefix(path, "/"), "/") {

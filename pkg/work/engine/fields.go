@@ -194,11 +194,8 @@ func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {
 // isIn reports whether a managedFields entry covers the field. Entries identify list items by key:
 // an item without a name matches every item.
 func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
-	if entry.FieldsV1 == nil {
-		return false
-	}
-	var fields map[string]any
-	if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+	fields := fieldsIn(entry)
+	if fields == nil {
 		return false
 	}
 	for place, step := range f.steps {
@@ -212,6 +209,14 @@ func (f fieldPath) isIn(entry *metav1.ManagedFieldsEntry) bool {
 		fields = next
 	}
 	return true
+}
+
+// fieldsIn returns the fields of a managedFields entry; nil if they cannot be read.
+func fieldsIn(entry *metav1.ManagedFieldsEntry) (fields map[string]any) {
+	if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
+		return nil
+	}
+	return fields
 }
 
 // among returns the set of fields that a step leads to.

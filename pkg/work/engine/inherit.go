@@ -46,8 +46,8 @@ func takeOver(wanted, live map[string]any, path ...string) {
 		wanted = next
 		live, _ = live[key].(map[string]any)
 	}
-	_, said := wanted[path[last]]
-	if value, there := live[path[last]]; there && !said {
+	_, isSet := wanted[path[last]]
+	if value, there := live[path[last]]; there && !isSet {
 		wanted[path[last]] = value
 	}
 }

@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"encoding/json"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -135,12 +134,8 @@ func (e *Engine) ignoredFields(it Item, live *unstructured.Unstructured) []field
 func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 	var all [][]string
 	for _, entry := range live.GetManagedFields() {
-		if entry.Subresource != "scale" || entry.Manager == us || strings.HasPrefix(entry.Manager, "kubectl") || entry.FieldsV1 == nil {
-			continue
-		}
-		fields := map[string]any{}
-		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) == nil {
-			all = append(all, leavesOf(fields, nil)...)
+		if entry.Subresource == "scale" && entry.Manager != us && !strings.HasPrefix(entry.Manager, "kubectl") {
+			all = append(all, leavesOf(fieldsIn(&entry), nil)...)
 		}
 	}
 	return all
@@ -179,8 +174,8 @@ func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
 	var filled []fieldPath
 	for _, f := range fieldsAt(wanted.Object, authorityOf(wanted.GroupVersionKind().GroupKind())) {
 		is, _ := f.in(live.Object)
-		said, _ := f.in(wanted.Object)
-		if !isPlaceholder(is) && (requested || isPlaceholder(said)) {
+		desired, _ := f.in(wanted.Object)
+		if !isPlaceholder(is) && (requested || isPlaceholder(desired)) {
 			filled = append(filled, f)
 		}
 	}
@@ -246,7 +241,7 @@ func (e *Engine) comparable(it Item, object *unstructured.Unstructured) *unstruc
 	fields := e.memberFields(it, object)
 	for _, segments := range assigned(it.object) {
 		for _, f := range fieldsAt(it.object.Object, segments) {
-			if _, said := f.in(it.object.Object); !said {
+			if _, found := f.in(it.object.Object); !found {
 				fields = append(fields, f)
 			}
 		}

@@ -81,7 +81,7 @@ func (t task) endedAndGoes(ctx context.Context, it Item, live *unstructured.Unst
 	if it.run == "" || live.GetDeletionTimestamp() == nil || !availability.CompletionOf(live).Ended() {
 		return false
 	}
-	standing, known := OwnershipOf(live.GetOwnerReferences(), t.Record), t.runs[it.key()]
+	owners, known := OwnershipOf(live.GetOwnerReferences(), t.Record), t.runs[it.key()]
 	ranThis := known.UID == live.GetUID() && (known.Run.ManifestHash == it.run || known.Run.ManifestHash == "")
-	return ranThis && standing.Ours && t.Owner.MayWrite(ctx, standing, it.object) == nil
+	return ranThis && owners.Ours && t.Owner.MayWrite(ctx, owners, it.object) == nil
 }

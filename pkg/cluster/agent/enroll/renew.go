@@ -47,12 +47,12 @@ func (e *Enroller) lifetime(ctx context.Context, hub kubernetes.Interface, membe
 	if err != nil {
 		return 0, err
 	}
-	said, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
-	if err != nil || said <= 0 {
+	duration, err := time.ParseDuration(secret.Annotations[clusterv1beta1.AnnotationTokenLifetime])
+	if err != nil || duration <= 0 {
 		//lint:ignore nilerr A hub of an earlier version sets none.
 		return e.options.TokenLifetime, nil
 	}
-	return said, nil
+	return duration, nil
 }
 
 func explainRenewal(err error, c *credential) *refusal.Refusal {

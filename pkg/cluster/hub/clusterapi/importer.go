@@ -133,14 +133,14 @@ func changesOf(ctx context.Context, definitions cache.Cache) (<-chan struct{}, e
 		return nil, fmt.Errorf("watching the definition of Cluster API's Clusters: %w", err)
 	}
 	changed := make(chan struct{}, 1)
-	tell := func() {
+	notify := func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
 	}
 	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { tell() }, UpdateFunc: func(any, any) { tell() }, DeleteFunc: func(any) { tell() },
+		AddFunc: func(any) { notify() }, UpdateFunc: func(any, any) { notify() }, DeleteFunc: func(any) { notify() },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching the definition of Cluster API's Clusters: %w", err)

@@ -95,8 +95,8 @@ func (r *clusterCache) concernedBySheet(cluster, name string, was, is framework.
 	// For an expression, an empty sheet differs from no sheet.
 	comes := (was.Values == nil) != (is.Values == nil)
 	differs := func(p *parsedPlacement) bool {
-		looked := sets.List(p.reads.scores[name])
-		return len(looked) > 0 && ends || slices.ContainsFunc(looked, func(score string) bool { return was.Values[score] != is.Values[score] }) ||
+		names := sets.List(p.reads.scores[name])
+		return len(names) > 0 && ends || slices.ContainsFunc(names, func(score string) bool { return was.Values[score] != is.Values[score] }) ||
 			p.reads.cel.ReadsScores(name) && (!maps.Equal(was.Values, is.Values) || comes)
 	}
 	return r.whose(differs, func(_ *parsedPlacement, selectors []labels.Selector) bool { return isIn(r.entries[cluster], selectors) })

@@ -71,7 +71,7 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // states passes states of objects to take, and queues the Placements that they concern. Initial
 // objects trigger nothing, because all Placements are reconciled then.
 func states[T client.Object](take func(object T, gone bool) []types.NamespacedName) handler.EventHandler {
-	tell := func(object client.Object, gone, first bool, q queue) {
+	notify := func(object client.Object, gone, first bool, q queue) {
 		known, ok := object.(T)
 		if !ok {
 			return
@@ -83,9 +83,9 @@ func states[T client.Object](take func(object T, gone bool) []types.NamespacedNa
 		}
 	}
 	return handler.Funcs{
-		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { tell(e.Object, false, e.IsInInitialList, q) },
-		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { tell(e.ObjectNew, false, false, q) },
-		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { tell(e.Object, true, false, q) },
+		CreateFunc:  func(_ context.Context, e event.CreateEvent, q queue) { notify(e.Object, false, e.IsInInitialList, q) },
+		UpdateFunc:  func(_ context.Context, e event.UpdateEvent, q queue) { notify(e.ObjectNew, false, false, q) },
+		DeleteFunc:  func(_ context.Context, e event.DeleteEvent, q queue) { notify(e.Object, true, false, q) },
 		GenericFunc: func(context.Context, event.GenericEvent, queue) {},
 	}
 }

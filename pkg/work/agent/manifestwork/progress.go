@@ -39,8 +39,8 @@ type step struct {
 	begun             time.Time
 	// touched are the objects that changed since the last reconcile began. looked is when a
 	// reconcile last began for an object.
-	touched map[memberwatch.Object]struct{}
-	looked  map[memberwatch.Object]time.Time
+	touched  map[memberwatch.Object]struct{}
+	lastRead map[memberwatch.Object]time.Time
 	// own is our last write of the ManifestWork.
 	own engine.OwnWrite
 }
@@ -93,7 +93,7 @@ func (s step) wait(now time.Time) time.Duration {
 		return 0
 	}
 	for object := range s.touched {
-		if last, is := s.looked[object]; !is || now.Sub(last) >= betweenLooks {
+		if last, is := s.lastRead[object]; !is || now.Sub(last) >= betweenLooks {
 			return max(betweenOthers-since, 0)
 		}
 	}
@@ -102,12 +102,12 @@ func (s step) wait(now time.Time) time.Duration {
 
 // account records for which objects a reconcile begins.
 func (s *step) account(now time.Time) {
-	maps.DeleteFunc(s.looked, func(_ memberwatch.Object, last time.Time) bool { return now.Sub(last) >= betweenLooks })
-	if len(s.touched) > 0 && s.looked == nil {
-		s.looked = map[memberwatch.Object]time.Time{}
+	maps.DeleteFunc(s.lastRead, func(_ memberwatch.Object, last time.Time) bool { return now.Sub(last) >= betweenLooks })
+	if len(s.touched) > 0 && s.lastRead == nil {
+		s.lastRead = map[memberwatch.Object]time.Time{}
 	}
 	for object := range s.touched {
-		s.looked[object] = now
+		s.lastRead[object] = now
 	}
 	clear(s.touched)
 }

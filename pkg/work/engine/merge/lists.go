@@ -230,11 +230,11 @@ func put(document map[string]any, list merged) error {
 }
 
 // covers reports whether an object has all fields of another. Lists are compared item by item.
-func covers(object, said any) bool {
-	switch said := said.(type) {
+func covers(object, wanted any) bool {
+	switch wanted := wanted.(type) {
 	case map[string]any:
 		has, ok := object.(map[string]any)
-		for key, value := range said {
+		for key, value := range wanted {
 			if !ok || !covers(has[key], value) {
 				return false
 			}
@@ -242,17 +242,17 @@ func covers(object, said any) bool {
 		return true
 	case []any:
 		has, ok := object.([]any)
-		if !ok || len(has) != len(said) {
+		if !ok || len(has) != len(wanted) {
 			return false
 		}
-		for place, value := range said {
+		for place, value := range wanted {
 			if !covers(has[place], value) {
 				return false
 			}
 		}
 		return true
 	}
-	return apiequality.Semantic.DeepEqual(object, said)
+	return apiequality.Semantic.DeepEqual(object, wanted)
 }
 
 func asMap(value any) map[string]any {

@@ -86,16 +86,16 @@ func (m Members) Report(ctx context.Context, cluster *clusterv1.ManagedCluster) 
 // ForeignUser is the user of the agent of a mirrored member, if another product manages that
 // identity and the ManagedCluster says so already. If unset, only the member's account counts.
 func (m Members) ForeignUser(ctx context.Context, cluster *clusterv1.ManagedCluster) (string, error) {
-	said := cluster.Annotations[IdentityAnnotation]
-	if said == "" {
+	recorded := cluster.Annotations[IdentityAnnotation]
+	if recorded == "" {
 		return "", nil
 	}
 	member, err := m.shownBy(ctx, cluster)
 	// What people wrote there identifies nobody.
-	if member == nil || err != nil || hubcluster.FleetSeats().ForeignUser(member) != said {
+	if member == nil || err != nil || hubcluster.FleetSeats().ForeignUser(member) != recorded {
 		return "", err
 	}
-	return said, nil
+	return recorded, nil
 }
 
 // Pending says why a member's mirror is not gone yet: the member's agent still has to clean up its
