@@ -208,6 +208,31 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 		}).Should(Equal("system:open-cluster-management:member-1:fleetgate"))
 	})
 
+	It("gives agents of add-ons on its members certificates that somebody approved", func(ctx SpecContext) {
+		const secret, namespace = "clock-hub-kubeconfig", "--namespace=open-cluster-management-agent-addon"
+		out, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), `
+apiVersion: addon.open-cluster-management.io/v1alpha1
+kind: ManagedClusterAddOn
+metadata: {namespace: member-1, name: clock}
+spec: {}
+`, "apply", "--filename=-")
+		Expect(err).NotTo(HaveOccurred(), out)
+		l.hub(ctx, "patch", "managedclusteraddon", "clock", "--namespace=member-1", "--subresource=status", "--type=merge", `--patch={"status":{"registrations":[{"signerName":"kubernetes.io/kube-apiserver-client"}]}}`)
+		requests := func() []string {
+			return strings.Fields(l.hub(ctx, "get", "certificatesigningrequests", "--selector=open-cluster-management.io/addon-name=clock", "--output=jsonpath={.items[*].metadata.name}"))
+		}
+		Eventually(requests).Should(HaveLen(1))
+		l.hub(ctx, append([]string{"certificate", "approve"}, requests()...)...)
+		for _, key := range []string{"kubeconfig", `tls\.crt`, `tls\.key`} {
+			Eventually(l.on(ctx, "member-1", ".data."+key, "secret", secret, namespace)).Should(MatchRegexp("^[0-9A-Za-z+/=]+$"))
+		}
+		Eventually(func() string {
+			return l.hub(ctx, "get", "managedclusteraddon", "clock", "--namespace=member-1", `--output=jsonpath={.status.kubeClientDriver} {.status.conditions[?(@.type=="ClusterCertificateRotated")].status}`)
+		}).Should(Equal("csr True"))
+		l.hub(ctx, "delete", "managedclusteraddon", "clock", "--namespace=member-1")
+		Eventually(l.on(ctx, "member-1", ".metadata.name", "secret", secret, namespace)).Should(ContainSubstring("not found"))
+	})
+
 	It("creates the managed namespaces of their set on its members, and reports it", func(ctx SpecContext) {
 		l.hub(ctx, "patch", "managedclusterset", "default", "--type=merge", `--patch={"spec":{"managedNamespaces":[{"name":"team-a"}]}}`)
 		for _, member := range []string{"member-1", "member-2"} {

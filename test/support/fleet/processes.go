@@ -108,7 +108,7 @@ func (f *Fleet) gatewayProcess(replica int) (*env.Process, error) {
 		options.Args = append(options.Args, fmt.Sprintf("--peer-port=%d", f.ports[portPeers]), "--peers="+strings.Join(peers, ","))
 	}
 	if f.OCM {
-		options.Args = append(options.Args, "--apis=fleet,rancher,msa,gateway,clusterprofile,admission,ocm", "--ocm=works,placement,registration")
+		options.Args = append(options.Args, "--apis=fleet,rancher,msa,gateway,clusterprofile,admission,ocm", "--ocm=works,placement,registration,addons")
 	}
 	options.Args = append(options.Args, f.GatewayArgs...)
 	return env.NewProcess(options)

@@ -10,8 +10,8 @@
 // in Secret ADDON-hub-kubeconfig. For other signers it is a certificate in Secret
 // ADDON-SIGNER-client-cert. The Secrets are in the namespace of the add-on's agent. They are renewed in
 // place, and deleted when the registration ends. decide.go holds the decisions, request.go requests
-// certificates, token.go tokens. secrets.go writes the Secrets, and a record of them by which they are
-// found again.
+// certificates, token.go tokens. secrets.go writes the Secrets, and a record of them, by which the agent
+// finds them after a restart.
 //
 // A certificate is requested with the agent's own certificate if it has one, because managers of
 // add-ons identify the cluster by that name. The add-on's manager approves; nobody does here. Add-ons

@@ -49,7 +49,10 @@ func (a *Approver) reconcileAddOn(ctx context.Context, csr *certificatesv1.Certi
 	case !approved || csr.Spec.SignerName != certificatesv1.KubeAPIServerClientSignerName:
 		return a.removeUnserved(ctx, csr)
 	case a.Signer == nil:
-		return a.reportNotSigned(csr), nil
+		if result := a.reportNotSigned(csr); result.RequeueAfter > 0 {
+			return result, nil
+		}
+		return a.removeUnserved(ctx, csr)
 	}
 	if refused := RefuseAddOn(csr); refused != nil {
 		a.report(csr, refused)
@@ -112,7 +115,7 @@ func parseAddOn(csr *certificatesv1.CertificateSigningRequest, addOn string) (*x
 	return parsed, nil
 }
 
-// refuse returns why the requester may not have the subject.
+// refuse returns why the requester cannot have the subject.
 func (r addOnRequest) refuse(requester string, parsed *x509.CertificateRequest) *refusal.Refusal {
 	if !r.requestedBy(requester) {
 		return not("%q is no agent of cluster %q", requester, r.cluster)
