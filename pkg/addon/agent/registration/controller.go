@@ -191,11 +191,11 @@ func (r *Reconciler) chooseDriver(ctx context.Context, addOn *addonv1alpha1.Mana
 func (r *Reconciler) ensure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of registration) (time.Duration, *metav1.Condition, error) {
 	byToken := of.forHub() && r.Driver == addonv1alpha1.DriverToken
 	wait, condition, err := r.renew(ctx, addOn, of, byToken)
-	if err == nil || apierrors.IsConflict(err) {
+	switch refused := refusal.Of(err); {
+	case refused != nil:
+		return max(wait, refusedRetry), notRenewed(of, byToken, refused), nil
+	case err == nil || apierrors.IsConflict(err):
 		return wait, condition, err
-	}
-	if refusal.Of(err) != nil {
-		return max(wait, refusedRetry), notRenewed(of, byToken, err), nil
 	}
 	return 0, notRenewed(of, byToken, err), err
 }
