@@ -27,7 +27,7 @@ import (
 // one when it is gone, and none while ten exist.
 const keepUnserved = 24 * time.Hour
 
-// ReasonInvalidAddOnRequest: agents do not create such a request for an add-on.
+// ReasonInvalidAddOnRequest is the reason of an event about a request that no agent creates for an add-on.
 const ReasonInvalidAddOnRequest = "InvalidAddOnRequest"
 
 // addOnRequest is the cluster and the add-on in the labels of a request.
