@@ -26,7 +26,7 @@ import (
 
 func TestAsks(t *testing.T) {
 	for name, tc := range map[string]struct {
-		said             string
+		said            string
 		byDefault, want bool
 	}{
 		"asks":                              {"true", false, true},
