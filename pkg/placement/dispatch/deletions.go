@@ -11,17 +11,14 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/override"
@@ -130,7 +127,7 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 	if err != nil {
 		return misfit(err)
 	}
-	if len(lost) == 0 && !suspendedByLabels(in.placement) {
+	if len(lost) == 0 && suspensionByLabels(in.placement) == nil {
 		return nil
 	}
 	key, now := client.ObjectKeyFromObject(in.placement), r.Clock.Now()
@@ -158,30 +155,24 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 		r.deletions.forget(key)
 		return r.reportSuspension(ctx, in.placement, nil)
 	}
-	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: found.message(in.placement, names, token)}); err != nil || len(lost) == 0 {
+	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{
+		Reason: placementv1beta1.ReasonOverrideConfirmationRequired, Message: found.message(in.placement, names, token),
+	}); err != nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
 }
 
 func (a *affected) message(placement placementv1beta1.PlacementObject, names []string, token string) string {
-	after := ""
-	if a.recent > 0 {
-		after = fmt.Sprintf(" after %d others within %s", a.recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
-	}
 	return fmt.Sprintf("Labels of members changed, so that overrides delete objects on %d of %d members%s: %s. These members keep what they have and get no updates. "+
 		"Set the labels again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(names), a.all, after, refusal.Names(names, maxAffected), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)
+		len(names), a.all, objects.AfterRecent(a.recent), refusal.Names(names, maxAffected), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // affected examines all members of a placement. Their bindings may have other overrides than the latest
-// ones, which the rollout has not brought there yet; both count. While a removal is suspended, the
-// record of recent ones does not age: otherwise the removal would be carried out after a while.
+// ones, which the rollout has not brought there yet; both count.
 func (r *Reconciler) affected(ctx context.Context, placement placementv1beta1.PlacementObject, group *snapshot.Group) (affected, error) {
-	key, now := client.ObjectKeyFromObject(placement), r.Clock.Now()
-	if c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended); suspendedByLabels(placement) {
-		now = c.LastTransitionTime.Time
-	}
+	key, now := client.ObjectKeyFromObject(placement), objects.RecordTime(suspensionByLabels(placement), r.Clock.Now())
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return affected{}, err
@@ -272,37 +263,21 @@ func sameObject(id placementv1beta1.WorkResourceIdentifier) func(placementv1beta
 	}
 }
 
-// suspendedByLabels reports whether the placement has the condition of this file. Package snapshot
-// reports other large removals in the same condition.
-func suspendedByLabels(placement placementv1beta1.PlacementObject) bool {
+// suspensionByLabels is the condition of this file on a placement; nil if it has none, or does not exist.
+func suspensionByLabels(placement placementv1beta1.PlacementObject) *metav1.Condition {
 	if placement == nil {
-		return false
+		return nil
 	}
-	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
-	return c != nil && c.Reason == placementv1beta1.ReasonOverrideConfirmationRequired
+	return objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonOverrideConfirmationRequired)
 }
 
 // reportSuspension sets the condition, or removes it if c is nil. A suspended selection is reported
 // first: until it is confirmed, no override deletes anything of it.
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
 	before := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
-	if c == nil && !suspendedByLabels(placement) || c != nil && before != nil && before.Reason != placementv1beta1.ReasonOverrideConfirmationRequired {
+	if c == nil && suspensionByLabels(placement) == nil || c != nil && before != nil && before.Reason != placementv1beta1.ReasonOverrideConfirmationRequired {
 		return nil
 	}
 	placement = placement.DeepCopyObject().(placementv1beta1.PlacementObject) // The cache owns it.
-	changed := false
-	err := reconcileutil.PatchStatus(ctx, r.Client, placement, func() {
-		conditions := &placement.GetStatus().Conditions
-		if c == nil {
-			meta.RemoveStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended)
-			return
-		}
-		c.Type, c.Status, c.Reason = placementv1beta1.ConditionRemovalSuspended, metav1.ConditionTrue, placementv1beta1.ReasonOverrideConfirmationRequired
-		c.ObservedGeneration = placement.GetGeneration()
-		changed = meta.SetStatusCondition(conditions, *c)
-	}, "writing the status of placement %q", klog.KObj(placement))
-	if err == nil && changed {
-		r.Recorder.Eventf(placement, nil, corev1.EventTypeWarning, placementv1beta1.ConditionRemovalSuspended, "Place", "%s", c.Message)
-	}
-	return err
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, c, "Place")
 }

@@ -10,19 +10,14 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // namedUnbound limits the members in a message.
@@ -51,7 +46,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	default:
 		recent.Add(r.Clock.Now(), unbound...)
 	}
-	return nil, r.noteRemovals(ctx, policy, recent)
+	return nil, objects.NoteRemovals(ctx, r.Client, policy, recent, "policy snapshot")
 }
 
 // unboundOf are the members that exist and that the decision drops though the policy did not change,
@@ -85,13 +80,9 @@ func keep(decision *framework.Decision, members []string) {
 }
 
 // recentRemovals are the recorded removals from members that are neither selected again nor dropped
-// now. While a removal is suspended, the record does not age: otherwise the removal would be carried out
-// after a while.
+// now.
 func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decision *framework.Decision, dropped []string) placementv1beta1.RecentRemovals {
-	now := r.Clock.Now()
-	if c := suspension(placement); c != nil && c.Reason == placementv1beta1.ReasonTenancyConfirmationRequired {
-		now = c.LastTransitionTime.Time
-	}
+	now := objects.RecordTime(objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonTenancyConfirmationRequired), r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(policy.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation], now)
 	for _, choice := range decision.Selected {
 		recent.Forget(choice.Cluster)
@@ -100,55 +91,21 @@ func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, 
 	return recent
 }
 
-// noteRemovals writes the record before the removals, so that a restarted gateway counts them.
-func (r *Reconciler) noteRemovals(ctx context.Context, policy placementv1beta1.PolicySnapshotObject, recent placementv1beta1.RecentRemovals) error {
-	text := recent.String()
-	if policy.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation] == text {
-		return nil
-	}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.RecentRemovalsAnnotation, text))
-	if err := r.Client.Patch(ctx, policy, patch); err != nil {
-		return fmt.Errorf("recording removals on policy snapshot %q: %w", policy.GetName(), err)
-	}
-	return nil
-}
-
 func suspended(placement placementv1beta1.PlacementObject, unbound []string, all, recent int, token string) *metav1.Condition {
-	after := ""
-	if recent > 0 {
-		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
-	}
 	return &metav1.Condition{
-		Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonTenancyConfirmationRequired,
-		ObservedGeneration: placement.GetGeneration(), Message: fmt.Sprintf(
+		Reason: placementv1beta1.ReasonTenancyConfirmationRequired, Message: fmt.Sprintf(
 			"%d of %d members are no longer bound to the namespace%s: %s. Members keep the placement and get its updates. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-			len(unbound), all, after, refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token),
+			len(unbound), all, objects.AfterRecent(recent), refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token),
 	}
-}
-
-func suspension(placement placementv1beta1.PlacementObject) *metav1.Condition {
-	return meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
 }
 
 // reportSuspension sets the condition, or removes it if c is nil. Package snapshot reports a suspended
 // selection in the same condition, which stays until a user confirmed it.
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
-	before := suspension(placement)
-	if c == nil && (before == nil || before.Reason != placementv1beta1.ReasonTenancyConfirmationRequired) ||
-		c != nil && before != nil && before.Reason == placementv1beta1.ReasonConfirmationRequired {
+	conditions := placement.GetStatus().Conditions
+	if c == nil && objects.SuspensionOf(conditions, placementv1beta1.ReasonTenancyConfirmationRequired) == nil ||
+		c != nil && objects.SuspensionOf(conditions, placementv1beta1.ReasonConfirmationRequired) != nil {
 		return nil
 	}
-	changed := false
-	err := reconcileutil.PatchStatus(ctx, r.Client, placement, func() {
-		conditions := &placement.GetStatus().Conditions
-		if c == nil {
-			meta.RemoveStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended)
-			return
-		}
-		changed = meta.SetStatusCondition(conditions, *c)
-	}, "writing the status of placement %q", klog.KObj(placement))
-	if err == nil && changed {
-		r.Recorder.Eventf(placement, nil, corev1.EventTypeWarning, c.Type, "Schedule", "%s", c.Message)
-	}
-	return err
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, c, "Schedule")
 }

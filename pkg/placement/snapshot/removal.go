@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,15 +71,11 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	return c != nil, recent, nil
 }
 
-// recentRemovals are the recorded removals of objects that are not selected again. While a removal is
-// suspended, the record does not age: otherwise the removal would be carried out after a while.
-func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) placementv1beta1.RecentRemovals {
-	now := r.Clock.Now()
-	if c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended); c != nil && c.Reason == placementv1beta1.ReasonConfirmationRequired {
-		now = c.LastTransitionTime.Time
-	}
+// recentRemovals are the recorded removals of objects that are not selected again.
+func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, selected []*unstructured.Unstructured) placementv1beta1.RecentRemovals {
+	now := objects.RecordTime(objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonConfirmationRequired), r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(latest.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
-	for _, object := range objects {
+	for _, object := range selected {
 		recent.Forget(removalName(object.GetKind(), object.GetNamespace(), object.GetName()))
 	}
 	return recent
@@ -102,13 +97,9 @@ func setSuspended(placement placementv1beta1.PlacementObject, c *metav1.Conditio
 }
 
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
-	after := ""
-	if recent > 0 {
-		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
-	}
 	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
 		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(lost), all, after, refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+		len(lost), all, objects.AfterRecent(recent), refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
 // noLongerSelected names the objects of the latest group that are no longer selected but still exist on the hub,

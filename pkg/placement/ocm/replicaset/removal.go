@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -22,6 +21,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // namedLeaving limits the clusters in a message.
@@ -101,30 +101,21 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, set *workv1alpha1.Manif
 }
 
 // recentRemovals are the recorded removals of clusters that are neither selected again nor leaving now.
-// While a removal is suspended, the record does not age: otherwise the removal would be carried out
-// after a while.
 func (r *Reconciler) recentRemovals(set *workv1alpha1.ManifestWorkReplicaSet, p *placed, leaving []string) placementv1beta1.RecentRemovals {
-	now := r.Clock.Now()
-	if c := meta.FindStatusCondition(set.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); c != nil {
-		now = c.LastTransitionTime.Time
-	}
+	now := objects.RecordTime(meta.FindStatusCondition(set.Status.Conditions, placementv1beta1.ConditionRemovalSuspended), r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(set.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
 	recent.Forget(p.decided.clusters.UnsortedList()...)
 	recent.Forget(leaving...)
 	return recent
 }
 
-// noteRemovals writes the record before the removals, so that a restarted gateway counts them. The rest
-// of the set, which is complete and not as stored, stays.
+// noteRemovals writes the record. The rest of the set, which is complete and not as stored, stays.
 func (r *Reconciler) noteRemovals(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, recent placementv1beta1.RecentRemovals) error {
-	text := recent.String()
-	if set.Annotations[placementv1beta1.RecentRemovalsAnnotation] == text {
-		return nil
-	}
-	stored := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: set.Name}}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.RecentRemovalsAnnotation, text))
-	if err := r.Client.Patch(ctx, stored, patch); err != nil {
-		return fmt.Errorf("recording removals on ManifestWorkReplicaSet %s/%s: %w", set.Namespace, set.Name, err)
+	stored := &workv1alpha1.ManifestWorkReplicaSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.Namespace, Name: set.Name, Annotations: set.Annotations, ResourceVersion: set.ResourceVersion,
+	}}
+	if err := objects.NoteRemovals(ctx, r.Client, stored, recent, "ManifestWorkReplicaSet"); err != nil {
+		return err
 	}
 	set.Annotations, set.ResourceVersion = stored.Annotations, stored.ResourceVersion
 	return nil
@@ -151,13 +142,9 @@ func (r *Reconciler) withoutDeleted(ctx context.Context, works []*workv1.Manifes
 }
 
 func suspended(set *workv1alpha1.ManifestWorkReplicaSet, placement string, leaving []string, all, recent int, token string) string {
-	after := ""
-	if recent > 0 {
-		after = fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
-	}
 	return fmt.Sprintf("Placement %q no longer selects %d of %d clusters%s although its spec did not change: %s. They keep their ManifestWorks and get no updates. "+
 		"Confirm the removal with: kubectl annotate manifestworkreplicaset %s --namespace=%s --overwrite %s=%s",
-		placement, len(leaving), all, after, refusal.Names(leaving, namedLeaving), set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
+		placement, len(leaving), all, objects.AfterRecent(recent), refusal.Names(leaving, namedLeaving), set.Name, set.Namespace, placementv1beta1.ConfirmRemovalAnnotation, token)
 }
 
 // suspendedCondition is the condition about all suspended removals of a set; nil if there is none.

@@ -1,0 +1,83 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
+)
+
+// SuspensionOf returns the condition about a suspended removal; nil if there is none for this reason. Each
+// package that suspends removals has a reason of its own in the same condition.
+func SuspensionOf(conditions []metav1.Condition, reason string) *metav1.Condition {
+	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended); c != nil && c.Reason == reason {
+		return c
+	}
+	return nil
+}
+
+// RecordTime returns the time at which a record of recent removals is read. While a removal is suspended,
+// the record does not age: otherwise the removal would be carried out after a while.
+func RecordTime(suspended *metav1.Condition, now time.Time) time.Time {
+	if suspended != nil {
+		return suspended.LastTransitionTime.Time
+	}
+	return now
+}
+
+// AfterRecent is the part of a message about a suspended removal that counts recent ones; empty without any.
+func AfterRecent(recent int) string {
+	if recent == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" after %d others within %s", recent, duration.HumanDuration(placementv1beta1.RemovalWindow))
+}
+
+// NoteRemovals writes a record of removals into an object, before they are carried out, so that a restarted
+// gateway counts them. It reads only the name and annotations of the object, and updates it.
+func NoteRemovals(ctx context.Context, c client.Writer, object client.Object, recent placementv1beta1.RecentRemovals, what string) error {
+	text := recent.String()
+	if object.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation] == text {
+		return nil
+	}
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, placementv1beta1.RecentRemovalsAnnotation, text))
+	if err := c.Patch(ctx, object, patch); err != nil {
+		return fmt.Errorf("recording removals on %s %s: %w", what, klog.KObj(object), err)
+	}
+	return nil
+}
+
+// ReportSuspension sets the condition about a suspended removal, with an event if it changed, or removes it
+// if it is nil. The condition needs reason and message. The caller decides which of several removals is
+// reported, and owns the placement.
+func ReportSuspension(ctx context.Context, c client.StatusClient, recorder events.EventRecorder, placement placementv1beta1.PlacementObject, condition *metav1.Condition, action string) error {
+	changed := false
+	err := reconcileutil.PatchStatus(ctx, c, placement, func() {
+		conditions := &placement.GetStatus().Conditions
+		if condition == nil {
+			meta.RemoveStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended)
+			return
+		}
+		condition.Type, condition.Status = placementv1beta1.ConditionRemovalSuspended, metav1.ConditionTrue
+		condition.ObservedGeneration = placement.GetGeneration()
+		changed = meta.SetStatusCondition(conditions, *condition)
+	}, "writing the status of placement %q", klog.KObj(placement))
+	if err == nil && changed {
+		recorder.Eventf(placement, nil, corev1.EventTypeWarning, condition.Type, action, "%s", condition.Message)
+	}
+	return err
+}
