@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/placement/rollout"
 )
 
 // maxAwaited limits how many of the members that a rollout waits for are named.
@@ -43,10 +44,7 @@ func (f *Facts) awaited() string {
 	if untracked == "" {
 		return ""
 	}
-	period := 60 // The default of the schema.
-	if update := f.Placement.GetSpec().Strategy.RollingUpdate; update != nil && update.UnavailablePeriodSeconds != nil {
-		period = *update.UnavailablePeriodSeconds
-	}
+	period := rollout.UnavailablePeriod(f.Placement.GetSpec())
 	return fmt.Sprintf("%s counts as available from %s on, after unavailablePeriodSeconds (%d), because the availability of some of its objects is not tracked",
-		untracked, since.Add(time.Duration(period)*time.Second).UTC().Format(time.TimeOnly+" UTC"), period)
+		untracked, since.Add(period).UTC().Format(time.TimeOnly+" UTC"), int(period.Seconds()))
 }

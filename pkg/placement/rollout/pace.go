@@ -17,9 +17,17 @@ import (
 // might not have been applied to the object.
 const standardPeriod = 60 * time.Second
 
+// UnavailablePeriod is how long a member whose objects are not tracked counts as unavailable after a change.
+func UnavailablePeriod(spec *placementv1beta1.PlacementSpec) time.Duration {
+	if update := spec.Strategy.RollingUpdate; update != nil && update.UnavailablePeriodSeconds != nil {
+		return time.Duration(*update.UnavailablePeriodSeconds) * time.Second
+	}
+	return standardPeriod
+}
+
 // PaceOf computes the pace of a placement. Percentages are of the target, rounded up.
 func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.BindingObject) (Pace, error) {
-	pace := Pace{Target: target(spec.Policy, bindings), UnavailablePeriod: standardPeriod}
+	pace := Pace{Target: target(spec.Policy, bindings), UnavailablePeriod: UnavailablePeriod(spec)}
 	unavailable, surge := intstr.FromString("25%"), intstr.FromString("25%")
 	if update := spec.Strategy.RollingUpdate; update != nil {
 		if update.MaxUnavailable != nil {
@@ -27,9 +35,6 @@ func PaceOf(spec *placementv1beta1.PlacementSpec, bindings []placementv1beta1.Bi
 		}
 		if update.MaxSurge != nil {
 			surge = *update.MaxSurge
-		}
-		if update.UnavailablePeriodSeconds != nil {
-			pace.UnavailablePeriod = time.Duration(*update.UnavailablePeriodSeconds) * time.Second
 		}
 	}
 	unavailable, surge = intstr.Parse(unavailable.String()), intstr.Parse(surge.String()) // The schema accepts "5" too.
