@@ -177,7 +177,7 @@ func (i *Installer) applyOnce(ctx context.Context, desired *unstructured.Unstruc
 		} else if installed := current.GetAnnotations()[AnnotationVersion]; holdsState(current) && newer(installed, i.Version) {
 			log.FromContext(ctx).Info("Kept an object that a newer gateway installed", "kind", kind, "name", name, "installed", installed)
 			return nil
-		} else if err := i.putRight(ctx, current, desired); err != nil {
+		} else if err := i.revert(ctx, current, desired); err != nil {
 			return err
 		} else if isUpToDate(current, desired) {
 			return nil

@@ -24,22 +24,22 @@ import (
 // authors reviews the access of the user who writes the object under review.
 type authors struct{ reviews client.Writer }
 
-// asker returns an Asker for the user of the admission request in the context.
-func (a authors) asker(ctx context.Context) (*author.Asker, error) {
+// checker returns a Checker for the user of the admission request in the context.
+func (a authors) checker(ctx context.Context) (*author.Checker, error) {
 	request, err := admission.RequestFromContext(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("determining the author: %w", err)
 	}
-	return author.NewAsker(request.UserInfo, a.reviews), nil
+	return author.NewChecker(request.UserInfo, a.reviews), nil
 }
 
 // refused returns an error for each access that the hub denies.
 func (a authors) refused(ctx context.Context, what string, questions []author.Question) (field.ErrorList, error) {
-	asker, err := a.asker(ctx)
+	checker, err := a.checker(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return asker.Refused(ctx, what, questions)
+	return checker.Refused(ctx, what, questions)
 }
 
 // resourcesOf uses the hub's discovery. A kind that the hub serves only in another version

@@ -41,11 +41,11 @@ func (a authorBounds[P]) boundOf(ctx context.Context, older *P, newer P) (string
 }
 
 func (a authorBounds[P]) review(ctx context.Context, placement P) (string, field.ErrorList, error) {
-	asker, err := a.authors.asker(ctx)
+	checker, err := a.authors.checker(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	bound, refusals, err := a.hub.Placement(ctx, asker, placement.GetNamespace(), placement.GetSpec())
+	bound, refusals, err := a.hub.Placement(ctx, checker, placement.GetNamespace(), placement.GetSpec())
 	if err != nil {
 		return "", nil, err
 	}

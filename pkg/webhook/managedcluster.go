@@ -159,18 +159,18 @@ func (v clustersValidator) refuseAccept(ctx context.Context, cluster string) err
 // forbidden is 403 if the author of what is under review has not the right. The text is for
 // fmt.Errorf, with the author's name first.
 func (a authors) forbidden(ctx context.Context, right author.Access, text string, more ...any) error {
-	asker, err := a.asker(ctx)
+	checker, err := a.checker(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	may, err := asker.May(ctx, author.Question{Any: []author.Access{right}})
+	may, err := checker.May(ctx, author.Question{Any: []author.Access{right}})
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	if may[0] {
 		return nil
 	}
-	return forbidden(right, fmt.Errorf(text, append([]any{asker.User()}, more...)...))
+	return forbidden(right, fmt.Errorf(text, append([]any{checker.User()}, more...)...))
 }
 
 // forbidden is 403. Its group is that of clusters, whichever the right is of: clients compare

@@ -95,17 +95,17 @@ func (v worksValidator) refuse(ctx context.Context, older, newer *workv1.Manifes
 	if account == nil {
 		return apierrors.NewBadRequest("executor service account can not be nil")
 	}
-	asker, err := v.authors.asker(ctx)
+	checker, err := v.authors.checker(ctx)
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	may, err := asker.May(ctx, author.Question{Any: []author.Access{executing(newer.Namespace, account)}})
+	may, err := checker.May(ctx, author.Question{Any: []author.Access{executing(newer.Namespace, account)}})
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
 	if !may[0] {
 		return apierrors.NewBadRequest(fmt.Sprintf("user %s cannot manipulate the Manifestwork with executor %s/%s in namespace %s",
-			asker.User(), account.Namespace, account.Name, newer.Namespace))
+			checker.User(), account.Namespace, account.Name, newer.Namespace))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ ClusterResourcePlacement, or NAMESPACE/NAME of a ResourcePlacement.`,
 			if err := h.Annotate(ctx, placement, placementv1beta1.ConfirmRemovalAnnotation, token); err != nil {
 				return err
 			}
-			s.say("%s\nplacement %s: removal confirmed\n", message, args[0])
+			s.printf("%s\nplacement %s: removal confirmed\n", message, args[0])
 			return nil
 		}),
 	}

@@ -28,7 +28,7 @@ console ends with this command.`,
 		RunE: s.onHub(func(ctx context.Context, h *overview.Hub, _ []string) error {
 			c := &console.Console{Hub: h, Clock: s.Clock}
 			return c.Run(ctx, func(file, url string) {
-				s.say("The console is at %s and can be opened once with this file:\n  %s\nPress Ctrl-C to stop.\n", url, file)
+				s.printf("The console is at %s and can be opened once with this file:\n  %s\nPress Ctrl-C to stop.\n", url, file)
 				if open {
 					// Without a browser, the user opens the file printed above.
 					_ = opener(ctx, file).Start()

@@ -125,14 +125,14 @@ func (o *diffOptions) print(found []diffObject) error {
 
 // printDiff writes fields in the format of a unified diff, the hub against the member.
 func (o *diffOptions) printDiff(d *diffObject) {
-	o.say("--- hub: %s\n+++ member %s\n", untrusted.Line(explain.Ref(&d.Object)), d.Member)
+	o.printf("--- hub: %s\n+++ member %s\n", untrusted.Line(explain.Ref(&d.Object)), d.Member)
 	for _, field := range d.Fields {
-		o.say("@@ %s\n", untrusted.Line(field.Path))
+		o.printf("@@ %s\n", untrusted.Line(field.Path))
 		if field.ValueInHub != "" {
-			o.say("-%s\n", untrusted.Line(field.ValueInHub))
+			o.printf("-%s\n", untrusted.Line(field.ValueInHub))
 		}
 		if field.ValueInMember != "" {
-			o.say("+%s\n", untrusted.Line(field.ValueInMember))
+			o.printf("+%s\n", untrusted.Line(field.ValueInMember))
 		}
 	}
 }

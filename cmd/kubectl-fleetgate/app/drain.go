@@ -53,18 +53,18 @@ func (o *drainOptions) run(ctx context.Context, h *overview.Hub, name string) er
 	if err := h.ChangeTaints(ctx, name, func(taints []clusterv1beta1.Taint) []clusterv1beta1.Taint { return withTaint(taints, cordoned()) }); err != nil {
 		return err
 	}
-	o.say("member %s cordoned\n", name)
+	o.printf("member %s cordoned\n", name)
 	d := &draining{drainOptions: o, hub: h, member: name, evictions: map[string]*eviction{}, remaining: map[string]string{}}
 	if err := o.await(ctx, o.Timeout, d.step); err != nil {
 		return fmt.Errorf("draining member %q: %w", name, err)
 	}
 	if len(d.remaining) > 0 {
 		for _, placement := range slices.Sorted(maps.Keys(d.remaining)) {
-			o.say("placement %s not evicted: %s\n", placement, d.remaining[placement])
+			o.printf("placement %s not evicted: %s\n", placement, d.remaining[placement])
 		}
 		return fmt.Errorf("member %q is not empty: %d placements remain", name, len(d.remaining))
 	}
-	o.say("member %s drained\n", name)
+	o.printf("member %s drained\n", name)
 	return nil
 }
 
@@ -166,7 +166,7 @@ func (d *draining) evaluate(ctx context.Context, placement string, e *eviction, 
 		return waitsForGateway, nil
 	case executed.Status == metav1.ConditionTrue:
 		e.executed = true
-		d.say("placement %s evicted\n", placement)
+		d.printf("placement %s evicted\n", placement)
 		return waitsForRemoval, nil
 	case d.Clock.Since(e.created) > retryEvictionAfter:
 		// The result of an eviction is final: a retry needs another object.

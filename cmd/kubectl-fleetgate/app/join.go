@@ -114,7 +114,7 @@ func (o *joinOptions) run(ctx context.Context, name string) error {
 	if err := o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) { return o.joined(ctx, h, agent, name) }); err != nil {
 		return err
 	}
-	o.say("member %s has joined\n", name)
+	o.printf("member %s has joined\n", name)
 	return nil
 }
 
@@ -240,7 +240,7 @@ func (o *joinOptions) print(objects []*unstructured.Unstructured) error {
 		if err != nil {
 			return fmt.Errorf("writing %s %q: %w", object.GetKind(), object.GetName(), err)
 		}
-		o.say("---\n%s", text)
+		o.printf("---\n%s", text)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (o *leaveOptions) run(ctx context.Context, h *overview.Hub, name string) er
 		return fmt.Errorf("deleting MemberCluster %q: %w", name, err)
 	}
 	if !o.Wait {
-		o.say("member %s is leaving\n", name)
+		o.printf("member %s is leaving\n", name)
 		return nil
 	}
 	err = o.await(ctx, o.Timeout, func(ctx context.Context) (bool, string, error) {
@@ -67,7 +67,7 @@ func (o *leaveOptions) run(ctx context.Context, h *overview.Hub, name string) er
 	if err != nil {
 		return err
 	}
-	o.say("member %s has left\n", name)
+	o.printf("member %s has left\n", name)
 	return nil
 }
 

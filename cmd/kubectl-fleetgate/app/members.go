@@ -179,7 +179,7 @@ func (o *membersOptions) printTable(table *metav1.Table, list *clusterv1beta1.Me
 		printer = &printers.YAMLPrinter{}
 	case outputName:
 		for i := range list.Items {
-			o.say("membercluster.%s/%s\n", clusterv1beta1.GroupName, list.Items[i].Name)
+			o.printf("membercluster.%s/%s\n", clusterv1beta1.GroupName, list.Items[i].Name)
 		}
 		return nil
 	default:

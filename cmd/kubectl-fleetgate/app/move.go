@@ -69,7 +69,7 @@ func (o *moveOptions) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := m.look(ctx); err != nil {
+	if err := m.readState(ctx); err != nil {
 		return err
 	}
 	if err := m.refuse(ctx); err != nil {
@@ -87,7 +87,7 @@ func (o *moveOptions) run(ctx context.Context, name string) error {
 	if err := m.arrive(ctx); err != nil {
 		return err
 	}
-	o.say("member %s has moved\n", name)
+	o.printf("member %s has moved\n", name)
 	return nil
 }
 
@@ -150,8 +150,8 @@ func (o *moveOptions) otherFlags() *genericclioptions.ConfigFlags {
 	return flags
 }
 
-// look reads the state on both hubs and on the member.
-func (m *moving) look(ctx context.Context) (err error) {
+// readState reads the state on both hubs and on the member.
+func (m *moving) readState(ctx context.Context) (err error) {
 	if m.fromUID, err = m.from.UID(ctx); err != nil {
 		return err
 	}

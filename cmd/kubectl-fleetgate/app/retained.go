@@ -137,7 +137,7 @@ func (s *session) release(ctx context.Context, h *overview.Hub, member, text str
 	if err := h.Release(ctx, member, kind, namespace, name); err != nil {
 		return err
 	}
-	s.say("%s/%s released on member %s\n", kind.Resource.Resource, name, member)
+	s.printf("%s/%s released on member %s\n", kind.Resource.Resource, name, member)
 	return nil
 }
 

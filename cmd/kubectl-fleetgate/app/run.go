@@ -81,7 +81,7 @@ func (s *session) listRuns(ctx context.Context, output string) error {
 func (s *session) writeRuns(output string, runs []placementv1beta1.UpdateRunObject) error {
 	if output == outputName {
 		for _, run := range runs {
-			s.say("%s.%s/%s\n", strings.ToLower(kindOfRun(run)), placementv1beta1.GroupVersion.Group, run.GetName())
+			s.printf("%s.%s/%s\n", strings.ToLower(kindOfRun(run)), placementv1beta1.GroupVersion.Group, run.GetName())
 		}
 		return nil
 	}
@@ -167,13 +167,13 @@ func (s *session) approve(ctx context.Context, h *overview.Hub, run, stage strin
 			if err := h.Send(ctx, change); err != nil {
 				return err
 			}
-			s.say("%s approved\n", change.Name())
+			s.printf("%s approved\n", change.Name())
 			approved++
 		}
 		return nil
 	})
 	if err == nil && approved == 0 {
-		s.say("run %s has no pending approval requests\n", run)
+		s.printf("run %s has no pending approval requests\n", run)
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func newRunStateCommand(s *session, name, short, done string, state placementv1b
 			if err := h.Send(ctx, change); err != nil {
 				return err
 			}
-			s.say("run %s %s\n", args[0], done)
+			s.printf("run %s %s\n", args[0], done)
 			return nil
 		}),
 	}
@@ -248,7 +248,7 @@ func (s *session) rollback(ctx context.Context, h *overview.Hub, name string, to
 	if err != nil {
 		return err
 	}
-	s.say("run %s created: placement %s rolls back to snapshot %d\n", overview.NameOf(made), placementName, index)
+	s.printf("run %s created: placement %s rolls back to snapshot %d\n", overview.NameOf(made), placementName, index)
 	return nil
 }
 

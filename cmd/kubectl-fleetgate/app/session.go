@@ -145,8 +145,8 @@ func (s *session) patiently(ctx context.Context, read func(context.Context) erro
 }
 
 // say prints results to standard output, note prints progress to standard error.
-func (s *session) say(format string, args ...any)  { printTo(s.Out, format, args...) }
-func (s *session) note(format string, args ...any) { printTo(s.ErrOut, format, args...) }
+func (s *session) printf(format string, args ...any) { printTo(s.Out, format, args...) }
+func (s *session) note(format string, args ...any)   { printTo(s.ErrOut, format, args...) }
 
 // printTo ignores errors of the terminal: there is nowhere to report them.
 func printTo(out io.Writer, format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }

@@ -94,7 +94,7 @@ func (s *session) eachMember(do func(ctx context.Context, h *overview.Hub, name 
 				failures = append(failures, err)
 				continue
 			}
-			s.say("member %s %s\n", name, done)
+			s.printf("member %s %s\n", name, done)
 		}
 		return errors.Join(failures...)
 	})

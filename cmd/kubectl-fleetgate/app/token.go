@@ -84,7 +84,7 @@ func (o *tokenOptions) run(ctx context.Context, name string) error {
 		_, err := o.Out.Write(values)
 		return err
 	}
-	o.say(`token %[1]s created in namespace %[2]s
+	o.printf(`token %[1]s created in namespace %[2]s
 
 To join a cluster for which your kubeconfig has a context:
 

@@ -105,7 +105,7 @@ func (o *useOptions) use(to memberconfig.Target) error {
 	if err := o.write(own); err != nil {
 		return err
 	}
-	o.say("Switched to %s with context %q. To switch back, run: kubectl fleetgate use -\n", to.Name, made.CurrentContext)
+	o.printf("Switched to %s with context %q. To switch back, run: kubectl fleetgate use -\n", to.Name, made.CurrentContext)
 	return nil
 }
 
@@ -141,7 +141,7 @@ func (o *useOptions) back() error {
 	if err := o.write(own); err != nil {
 		return err
 	}
-	o.say("Switched to the hub with context %q; removed %d contexts\n", hubContext, removed)
+	o.printf("Switched to the hub with context %q; removed %d contexts\n", hubContext, removed)
 	return nil
 }
 

@@ -172,7 +172,7 @@ func (o *whyOptions) print(problems []explain.Problem, healthy string) error {
 			return err
 		}
 	case len(problems) == 0:
-		o.say("%s\n", healthy)
+		o.printf("%s\n", healthy)
 	default:
 		o.printProblems(problems)
 	}
@@ -187,19 +187,19 @@ func (o *whyOptions) printProblems(problems []explain.Problem) {
 	const shown = 10
 	for i, a := range problems[1:] {
 		if i == 0 {
-			o.say("\nFurther problems:\n")
+			o.printf("\nFurther problems:\n")
 		}
 		if i == shown {
-			o.say("  and %d more\n", len(problems)-1-shown)
+			o.printf("  and %d more\n", len(problems)-1-shown)
 			break
 		}
-		o.say("  %s\n", a)
+		o.printf("  %s\n", a)
 	}
 }
 
 func (o *whyOptions) printProblem(a explain.Problem) {
-	o.say("%s\n", a)
+	o.printf("%s\n", a)
 	for _, detail := range a.Details {
-		o.say("  %s\n", untrusted.Line(detail))
+		o.printf("  %s\n", untrusted.Line(detail))
 	}
 }

@@ -201,16 +201,16 @@ func together(ctx context.Context, functions ...func(context.Context) error) err
 	return group.Wait()
 }
 
-// asker makes requests without a type.
-func (h *Hub) asker() (*rest.RESTClient, error) {
+// restClient makes requests without a type.
+func (h *Hub) restClient() (*rest.RESTClient, error) {
 	config := rest.CopyConfig(h.Config)
 	config.GroupVersion, config.APIPath = &schema.GroupVersion{}, "/"
 	config.NegotiatedSerializer = clientgoscheme.Codecs.WithoutConversion()
-	asker, err := rest.RESTClientFor(config)
+	restClient, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the hub at %s: %w", config.Host, err)
 	}
-	return asker, nil
+	return restClient, nil
 }
 
 // on is the path of a resource through the hub, on a member or over many. The name of the view is
@@ -227,7 +227,7 @@ func (h *Hub) on(to memberconfig.Target, path ...string) (string, error) {
 // Changes watches objects on a member, or over many, and calls tell on changes until the watch
 // ends. It does not report what has changed. The error is why the watch ended.
 func (h *Hub) Changes(ctx context.Context, notify func(), to memberconfig.Target, params map[string]string, path ...string) error {
-	asker, err := h.asker()
+	restClient, err := h.restClient()
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (h *Hub) Changes(ctx context.Context, notify func(), to memberconfig.Target
 	if err != nil {
 		return err
 	}
-	request := asker.Get().RequestURI(address).Param("watch", "true").SetHeader("Accept", "application/json")
+	request := restClient.Get().RequestURI(address).Param("watch", "true").SetHeader("Accept", "application/json")
 	for name, value := range params {
 		request = request.Param(name, value)
 	}
@@ -258,7 +258,7 @@ func (h *Hub) Changes(ctx context.Context, notify func(), to memberconfig.Target
 // GetTable reads objects of a member, or of many, as a table like kubectl get. It also returns the
 // warnings of the gateway.
 func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[string]string, path ...string) (*metav1.Table, []string, error) {
-	asker, err := h.asker()
+	restClient, err := h.restClient()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -266,7 +266,7 @@ func (h *Hub) GetTable(ctx context.Context, to memberconfig.Target, params map[s
 	if err != nil {
 		return nil, nil, err
 	}
-	request := asker.Get().RequestURI(address).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
+	request := restClient.Get().RequestURI(address).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io")
 	for name, value := range params {
 		request = request.Param(name, value)
 	}

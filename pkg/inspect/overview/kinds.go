@@ -35,11 +35,11 @@ func (h *Hub) FleetKinds(ctx context.Context) ([]Kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	asker, err := discovery.NewDiscoveryClientForConfig(LeadTo(h.Config, all))
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(LeadTo(h.Config, all))
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the fleet view: %w", err)
 	}
-	lists, err := asker.ServerPreferredResourcesWithContext(ctx)
+	lists, err := discoveryClient.ServerPreferredResourcesWithContext(ctx)
 	if len(lists) == 0 && err != nil { // Some groups may fail on all members.
 		return nil, fmt.Errorf("discovering the kinds of the members: %w", err)
 	}

@@ -69,15 +69,15 @@ func (h *Hub) kindOf(member, kind string) (*meta.RESTMapping, error) {
 func (h *Hub) kindOfMember(member, kind string) (*meta.RESTMapping, error) {
 	config := rest.CopyConfig(h.MemberConfig(member))
 	config.Timeout = memberTimeout
-	asker, err := discovery.NewDiscoveryClientForConfig(config)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to member %q: %w", member, err)
 	}
-	groups, err := restmapper.GetAPIGroupResources(asker)
+	groups, err := restmapper.GetAPIGroupResources(discoveryClient)
 	if err != nil {
 		return nil, fmt.Errorf("discovering the kinds of member %q: %w", member, err)
 	}
-	return mappingOf(restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), asker, nil), kind)
+	return mappingOf(restmapper.NewShortcutExpander(restmapper.NewDiscoveryRESTMapper(groups), discoveryClient, nil), kind)
 }
 
 // mappingOf resolves a resource argument as kubectl does: a resource, a kind or a short name, with or
@@ -100,7 +100,7 @@ func mappingOf(mapper meta.RESTMapper, argument string) (*meta.RESTMapping, erro
 func (h *Hub) fieldsOf(ctx context.Context, f *explain.ObjectFacts) ([]metav1.ManagedFieldsEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
-	asker, err := metadata.NewForConfig(h.MemberConfig(f.Member))
+	metadataClient, err := metadata.NewForConfig(h.MemberConfig(f.Member))
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (h *Hub) fieldsOf(ctx context.Context, f *explain.ObjectFacts) ([]metav1.Ma
 	if f.Mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	object, err := asker.Resource(f.Mapping.Resource).Namespace(namespace).Get(ctx, f.Name, metav1.GetOptions{})
+	object, err := metadataClient.Resource(f.Mapping.Resource).Namespace(namespace).Get(ctx, f.Name, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

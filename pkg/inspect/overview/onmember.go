@@ -171,12 +171,12 @@ func (h *Hub) podSelector(ctx context.Context, a *explain.Problem) (availability
 	if a.Of.Group != "apps" {
 		return none, nil
 	}
-	asker, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
+	dynamicClient, err := dynamic.NewForConfig(h.MemberConfig(a.Member))
 	if err != nil {
 		return none, fmt.Errorf("connecting to member %q: %w", a.Member, err)
 	}
 	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: a.Of.Group, Version: a.Of.Version, Kind: a.Of.Kind})
-	object, err := asker.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})
+	object, err := dynamicClient.Resource(resource).Namespace(a.Of.Namespace).Get(ctx, a.Of.Name, metav1.GetOptions{})
 	if err != nil {
 		return none, fmt.Errorf("reading %s of member %q: %w", a.Object, a.Member, err)
 	}

@@ -190,11 +190,11 @@ func (h *Hub) PlacementRows(ctx context.Context) ([]PlacementRow, error) {
 }
 
 func (h *Hub) rowsOf(ctx context.Context, resource string) ([]PlacementRow, error) {
-	asker, err := h.asker()
+	restClient, err := h.restClient()
 	if err != nil {
 		return nil, err
 	}
-	text, err := asker.Get().AbsPath("/apis", placementv1beta1.GroupVersion.String(), resource).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
+	text, err := restClient.Get().AbsPath("/apis", placementv1beta1.GroupVersion.String(), resource).SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(ctx).Raw()
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", resource, err)
 	}

@@ -148,11 +148,11 @@ func (r *reader) request(of runtime.Object) (request *rest.Request, ok bool, err
 	if err != nil {
 		return nil, false, fmt.Errorf("looking up kind %s on the hub: %w", kind.Kind, err)
 	}
-	asker, err := apiutil.RESTClientForGVK(kind, true, false, r.config, r.codecs, r.http)
+	restClient, err := apiutil.RESTClientForGVK(kind, true, false, r.config, r.codecs, r.http)
 	if err != nil {
 		return nil, false, fmt.Errorf("connecting to the hub at %s: %w", r.config.Host, err)
 	}
-	return asker.Get().Resource(mapping.Resource.Resource), true, nil
+	return restClient.Get().Resource(mapping.Resource.Resource), true, nil
 }
 
 // read decodes a response into the object or into the list that contains it, or returns the error of

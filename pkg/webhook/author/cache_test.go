@@ -31,7 +31,7 @@ func TestCached_SharesReviewsOfTheSameUserForSeconds(t *testing.T) {
 	ask := func(change func(*authenticationv1.UserInfo, *Access)) bool {
 		user, access := authenticationv1.UserInfo{Username: "u", UID: "1", Groups: []string{"g"}}, Access{Verb: "get", Resource: "secrets", Namespace: "a"}
 		change(&user, &access)
-		may, err := NewAsker(user, cached).May(t.Context(), Question{Any: []Access{access}})
+		may, err := NewChecker(user, cached).May(t.Context(), Question{Any: []Access{access}})
 		return err == nil && may[0]
 	}
 	same := func(*authenticationv1.UserInfo, *Access) {}

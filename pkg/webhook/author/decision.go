@@ -41,13 +41,13 @@ type Hub struct {
 // returns a refusal for each selector for which that is not enough, or if the author asks to have a
 // status mirrored without permission to write it. The namespace is that of the placement, empty for
 // a ClusterResourcePlacement. The error means that this could not be determined.
-func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, spec *placementv1beta1.PlacementSpec) (*selection.Bound, field.ErrorList, error) {
+func (h Hub) Placement(ctx context.Context, checker *Checker, namespace string, spec *placementv1beta1.PlacementSpec) (*selection.Bound, field.ErrorList, error) {
 	single, contents, err := wanted(namespace, spec.ResourceSelectors, h.Resources)
 	if err != nil {
 		return nil, nil, err
 	}
-	d := &decision{hub: h, asker: asker, bound: &selection.Bound{Author: asker.user.Username}}
-	if d.refusals, err = asker.Refused(ctx, "a placement", reporting(spec, append(contents, single...))); err != nil {
+	d := &decision{hub: h, checker: checker, bound: &selection.Bound{Author: checker.user.Username}}
+	if d.refusals, err = checker.Refused(ctx, "a placement", reporting(spec, append(contents, single...))); err != nil {
 		return nil, nil, err
 	}
 	everything, err := d.everything(ctx, namespace, append(contents, single...))
@@ -72,7 +72,7 @@ func (h Hub) Placement(ctx context.Context, asker *Asker, namespace string, spec
 // decision is one decision in progress.
 type decision struct {
 	hub      Hub
-	asker    *Asker
+	checker  *Checker
 	bound    *selection.Bound
 	refusals field.ErrorList
 }
@@ -80,7 +80,7 @@ type decision struct {
 func (d *decision) refuse(path *field.Path, what string) {
 	d.refusals = append(d.refusals, field.Forbidden(path, fmt.Sprintf(
 		"user %q cannot %s on the hub, and a placement is no way around that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
-		d.asker.user.Username, what, placementv1beta1.PlaceVerb)))
+		d.checker.user.Username, what, placementv1beta1.PlaceVerb)))
 }
 
 // everything is true if the user may have everything in the placement's scope delivered, with the
@@ -90,7 +90,7 @@ func (d *decision) everything(ctx context.Context, scope string, wants []want) (
 	for _, w := range wants {
 		questions = append(questions, wide(w.path, w.verb, scope))
 	}
-	may, err := d.asker.May(ctx, questions...)
+	may, err := d.checker.May(ctx, questions...)
 	if err != nil {
 		return false, err
 	}
@@ -102,7 +102,7 @@ func (d *decision) single(ctx context.Context, wants []want) error {
 	for i, w := range wants {
 		questions[i] = w.question()
 	}
-	may, err := d.asker.May(ctx, questions...)
+	may, err := d.checker.May(ctx, questions...)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (d *decision) single(ctx context.Context, wants []want) error {
 // namespace, so it requires everything.
 func (d *decision) contents(ctx context.Context, w want) error {
 	all := wide(w.path, w.verb, w.namespace)
-	may, err := d.asker.May(ctx, all)
+	may, err := d.checker.May(ctx, all)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (d *decision) kinds(ctx context.Context, w want, kinds []selection.Kind) er
 	for i, kind := range kinds {
 		questions[i] = readOrPlace(w.path, w.verb, Access{Group: kind.Group, Resource: kind.Resource, Namespace: w.namespace})
 	}
-	may, err := d.asker.May(ctx, questions...)
+	may, err := d.checker.May(ctx, questions...)
 	if err != nil {
 		return err
 	}

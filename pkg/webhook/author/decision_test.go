@@ -31,8 +31,8 @@ func namespaceNamed(name string) placementv1beta1.ResourceSelectorTerm {
 func TestPlacement_AdministratorCostsFewReviews(t *testing.T) {
 	terms := []placementv1beta1.ResourceSelectorTerm{namespaceNamed("a"), namespaceNamed("b"), {Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}}
 	asked := make(chan struct{}, 100)
-	asker := NewAsker(authenticationv1.UserInfo{Username: "admin"}, hub{rbac: rbac{everythingIn("", anything)}, asked: asked})
-	bound, refusals, err := world{}.hub().Placement(context.Background(), asker, "", selectingBy(terms))
+	checker := NewChecker(authenticationv1.UserInfo{Username: "admin"}, hub{rbac: rbac{everythingIn("", anything)}, asked: asked})
+	bound, refusals, err := world{}.hub().Placement(context.Background(), checker, "", selectingBy(terms))
 	if err != nil || len(refusals) > 0 {
 		t.Fatalf("refused: %v, %v", refusals, err)
 	}
@@ -182,9 +182,9 @@ func TestAsker_LimitsReviews(t *testing.T) {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
 	asked := make(chan struct{}, 10)
-	asker := NewAsker(authenticationv1.UserInfo{}, hub{asked: asked})
+	checker := NewChecker(authenticationv1.UserInfo{}, hub{asked: asked})
 	for range 3 {
-		if _, err := asker.May(context.Background(), questions[0], questions[0], questions[1]); err != nil {
+		if _, err := checker.May(context.Background(), questions[0], questions[0], questions[1]); err != nil {
 			t.Fatal(err)
 		}
 	}

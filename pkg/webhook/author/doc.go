@@ -16,7 +16,7 @@
 //   - an envelope: may its author create what is in it, and escalate or bind?
 //
 // Which accesses follow from an object is pure (placement.go, override.go, envelope.go): a Question
-// holds accesses of which one suffices, and the field that raises it. An Asker answers for one user
+// holds accesses of which one suffices, and the field that raises it. A Checker answers for one user
 // within one request. It makes SubjectAccessReviews in parallel, within a limit, and none twice. The two
 // webhooks of one write share results for a few seconds (Cached).
 //

@@ -134,7 +134,7 @@ func overridingContents(path *field.Path, namespace string) []Question {
 
 // Refused returns an error for each question that is not allowed, in their order. what is the kind
 // of the object that raises them, with its article.
-func (a *Asker) Refused(ctx context.Context, what string, questions []Question) (field.ErrorList, error) {
+func (a *Checker) Refused(ctx context.Context, what string, questions []Question) (field.ErrorList, error) {
 	may, err := a.May(ctx, questions...)
 	if err != nil {
 		return nil, err

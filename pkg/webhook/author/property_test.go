@@ -20,8 +20,8 @@ import (
 // seeds is the number of worlds for each property.
 const seeds = 5_000
 
-func askerOf(r rbac) *Asker {
-	return NewAsker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
+func askerOf(r rbac) *Checker {
+	return NewChecker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
 }
 
 // mayHave is true if a user could have read this very object, or placed it: by itself, or with all

@@ -27,7 +27,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 )
 
-// Reconciler maintains a twin of each ManagedServiceAccount in a namespace that is assigned to a
+// Reconciler maintains a mirror of each ManagedServiceAccount in a namespace that is assigned to a
 // member, and a copy of its token.
 type Reconciler struct {
 	// Client reads ManagedServiceAccounts and metadata of namespaces from a cache, and Secrets from
@@ -43,7 +43,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager watches ManagedServiceAccounts, namespaces and the Secrets with tokens. The
-// status of a twin is not enough: its times are in seconds, so that a second token right after the
+// status of a mirror is not enough: its times are in seconds, so that a second token right after the
 // first one does not change it.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	secret := &metav1.PartialObjectMetadata{}
@@ -66,19 +66,19 @@ func outside(object client.Object) []ctrl.Request {
 	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(object)}}
 }
 
-// ofSecret returns the request for a copy, or for the source of a twin's token.
+// ofSecret returns the request for a copy, or for the source of a mirror's token.
 func (r *Reconciler) ofSecret(ctx context.Context, secret client.Object) []ctrl.Request {
 	if requests := outside(secret); requests != nil {
 		return requests
 	}
-	twin := &authenticationv1beta1.ManagedServiceAccount{}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), twin); err != nil {
-		return nil // without a twin there is nothing to copy; the twin's event enqueues it
+	mirror := &authenticationv1beta1.ManagedServiceAccount{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(secret), mirror); err != nil {
+		return nil // without a mirror there is nothing to copy; the mirror's event enqueues it
 	}
-	return sourceOf(ctx, twin)
+	return sourceOf(ctx, mirror)
 }
 
-// sourceOf returns the request for a ManagedServiceAccount, or for the source of a twin.
+// sourceOf returns the request for a ManagedServiceAccount, or for the source of a mirror.
 func sourceOf(_ context.Context, account client.Object) []ctrl.Request {
 	if from := sourceNamespace(account); from != "" {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: from, Name: account.GetName()}}}
@@ -114,7 +114,7 @@ func (r *Reconciler) namespacesOf(ctx context.Context, member string) (names []s
 	return names
 }
 
-// Reconcile updates the twin of one ManagedServiceAccount, and copies token and status from it.
+// Reconcile updates the mirror of one ManagedServiceAccount, and copies token and status from it.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	member, why, err := r.memberOf(ctx, request.Namespace)
 	if err != nil {
@@ -164,19 +164,19 @@ func (r *Reconciler) memberOf(ctx context.Context, name string) (member, why str
 	return member, why, nil
 }
 
-// withdraw deletes unwanted twins: the source was deleted or re-created, or its namespace is no
-// longer assigned to that member. The copy is deleted with the twin.
+// withdraw deletes unwanted mirrors: the source was deleted or re-created, or its namespace is no
+// longer assigned to that member. The copy is deleted with the mirror.
 func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, member string, account *authenticationv1beta1.ManagedServiceAccount) (withdrawn bool, err error) {
-	twins, err := r.twinsOf(ctx, key.Namespace)
+	mirrors, err := r.mirrorsOf(ctx, key.Namespace)
 	if err != nil {
 		return false, err
 	}
-	for _, twin := range twins {
-		if twin.Name != key.Name || account != nil && member != "" && isTwin(&twin, account, member) {
+	for _, mirror := range mirrors {
+		if mirror.Name != key.Name || account != nil && member != "" && isMirror(&mirror, account, member) {
 			continue
 		}
-		if err := r.Client.Delete(ctx, &twin, client.Preconditions{UID: &twin.UID}); client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("removing twin %s/%s: %w", twin.Namespace, twin.Name, err)
+		if err := r.Client.Delete(ctx, &mirror, client.Preconditions{UID: &mirror.UID}); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("removing mirror %s/%s: %w", mirror.Namespace, mirror.Name, err)
 		}
 		withdrawn = true
 	}
@@ -186,78 +186,78 @@ func (r *Reconciler) withdraw(ctx context.Context, key types.NamespacedName, mem
 	return withdrawn, err
 }
 
-// twinsOf lists the twins of the ManagedServiceAccounts in a namespace.
-func (r *Reconciler) twinsOf(ctx context.Context, namespace string) (all []authenticationv1beta1.ManagedServiceAccount, err error) {
+// mirrorsOf lists the mirrors of the ManagedServiceAccounts in a namespace.
+func (r *Reconciler) mirrorsOf(ctx context.Context, namespace string) (all []authenticationv1beta1.ManagedServiceAccount, err error) {
 	for _, key := range []string{authenticationv1beta1.LabelSourceNamespace, authenticationv1beta1.DeprecatedLabelAskedFrom} {
-		var twins authenticationv1beta1.ManagedServiceAccountList
-		if err := r.Client.List(ctx, &twins, client.MatchingLabels{key: namespace}); err != nil {
-			return nil, fmt.Errorf("listing twins of ManagedServiceAccounts in %s: %w", namespace, err)
+		var mirrors authenticationv1beta1.ManagedServiceAccountList
+		if err := r.Client.List(ctx, &mirrors, client.MatchingLabels{key: namespace}); err != nil {
+			return nil, fmt.Errorf("listing mirrors of ManagedServiceAccounts in %s: %w", namespace, err)
 		}
-		for _, twin := range twins.Items {
-			if _, both := twin.Labels[authenticationv1beta1.LabelSourceNamespace]; !both || key == authenticationv1beta1.LabelSourceNamespace {
-				all = append(all, twin)
+		for _, mirror := range mirrors.Items {
+			if _, both := mirror.Labels[authenticationv1beta1.LabelSourceNamespace]; !both || key == authenticationv1beta1.LabelSourceNamespace {
+				all = append(all, mirror)
 			}
 		}
 	}
 	return all, nil
 }
 
-// sourceNamespace is the namespace of a twin's source, or empty.
-func sourceNamespace(twin client.Object) string {
-	if namespace, ok := twin.GetLabels()[authenticationv1beta1.LabelSourceNamespace]; ok {
+// sourceNamespace is the namespace of a mirror's source, or empty.
+func sourceNamespace(mirror client.Object) string {
+	if namespace, ok := mirror.GetLabels()[authenticationv1beta1.LabelSourceNamespace]; ok {
 		return namespace
 	}
-	return twin.GetLabels()[authenticationv1beta1.DeprecatedLabelAskedFrom] // Remove after the next release.
+	return mirror.GetLabels()[authenticationv1beta1.DeprecatedLabelAskedFrom] // Remove after the next release.
 }
 
-// hasLabels reports whether a twin has all desired labels. A gateway of the previous version did
+// hasLabels reports whether a mirror has all desired labels. A gateway of the previous version did
 // not set LabelSourceNamespace.
-func hasLabels(twin, desired *authenticationv1beta1.ManagedServiceAccount) bool {
+func hasLabels(mirror, desired *authenticationv1beta1.ManagedServiceAccount) bool {
 	for key, value := range desired.Labels {
-		if twin.Labels[key] != value {
+		if mirror.Labels[key] != value {
 			return false
 		}
 	}
 	return true
 }
 
-// isTwin reports whether twin is the twin of this ManagedServiceAccount, by UID.
-func isTwin(twin, account *authenticationv1beta1.ManagedServiceAccount, member string) bool {
-	return twin.Namespace == clusterv1beta1.MemberNamespace(member) && sourceNamespace(twin) == account.Namespace &&
-		twin.Annotations[authenticationv1beta1.AnnotationMadeFor] == string(account.UID)
+// isMirror reports whether mirror is the mirror of this ManagedServiceAccount, by UID.
+func isMirror(mirror, account *authenticationv1beta1.ManagedServiceAccount, member string) bool {
+	return mirror.Namespace == clusterv1beta1.MemberNamespace(member) && sourceNamespace(mirror) == account.Namespace &&
+		mirror.Annotations[authenticationv1beta1.AnnotationMadeFor] == string(account.UID)
 }
 
-// serve updates the twin, and copies token and status from it.
+// serve updates the mirror, and copies token and status from it.
 func (r *Reconciler) serve(ctx context.Context, account *authenticationv1beta1.ManagedServiceAccount, member string) error {
-	desired := desiredTwin(account, member)
-	twin := desired.DeepCopy()
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(twin), twin)
+	desired := desiredMirror(account, member)
+	mirror := desired.DeepCopy()
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(mirror), mirror)
 	switch {
 	case apierrors.IsNotFound(err):
-		err := r.Client.Create(ctx, twin)
+		err := r.Client.Create(ctx, mirror)
 		if apierrors.IsNotFound(err) {
 			return r.reportMissingMember(ctx, account, member)
 		}
-		return err // the twin's event will enqueue the source
+		return err // the mirror's event will enqueue the source
 	case err != nil:
-		return fmt.Errorf("reading twin %s/%s: %w", twin.Namespace, twin.Name, err)
-	case sourceNamespace(twin) != account.Namespace:
-		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, twin.Namespace, twin.Name))
-	case !isTwin(twin, account, member) || !twin.DeletionTimestamp.IsZero():
-		return nil // the twin is being replaced
-	case !equality.Semantic.DeepEqual(twin.Spec, desired.Spec) || !hasLabels(twin, desired):
-		twin = twin.DeepCopy()
-		twin.Spec = desired.Spec
-		maps.Copy(twin.Labels, desired.Labels)
-		return r.Client.Update(ctx, twin)
+		return fmt.Errorf("reading mirror %s/%s: %w", mirror.Namespace, mirror.Name, err)
+	case sourceNamespace(mirror) != account.Namespace:
+		return r.refuse(ctx, account, fmt.Sprintf("member %s has an account of that name already, for ManagedServiceAccount %s/%s: choose another name", member, mirror.Namespace, mirror.Name))
+	case !isMirror(mirror, account, member) || !mirror.DeletionTimestamp.IsZero():
+		return nil // the mirror is being replaced
+	case !equality.Semantic.DeepEqual(mirror.Spec, desired.Spec) || !hasLabels(mirror, desired):
+		mirror = mirror.DeepCopy()
+		mirror.Spec = desired.Spec
+		maps.Copy(mirror.Labels, desired.Labels)
+		return r.Client.Update(ctx, mirror)
 	}
-	if why, err := r.copyToken(ctx, twin, account); err != nil || why != "" {
+	if why, err := r.copyToken(ctx, mirror, account); err != nil || why != "" {
 		if err != nil {
 			return err
 		}
 		return r.refuse(ctx, account, why)
 	}
-	return r.writeStatus(ctx, account, desiredStatus(twin, account))
+	return r.writeStatus(ctx, account, desiredStatus(mirror, account))
 }
 
 // reportMissingMember deletes the copy, because the member and its tokens no longer exist.

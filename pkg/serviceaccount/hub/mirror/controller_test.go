@@ -23,7 +23,7 @@ import (
 
 var (
 	keyOfSource = client.ObjectKey{Namespace: "cluster1", Name: "a"}
-	keyOfTwin   = client.ObjectKey{Namespace: "fleet-member-m1", Name: "a"}
+	keyOfMirror = client.ObjectKey{Namespace: "fleet-member-m1", Name: "a"}
 )
 
 // bench is a Reconciler with an in-memory hub.
@@ -111,25 +111,25 @@ func given(uid types.UID) *authenticationv1beta1.ManagedServiceAccount {
 	return &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: uid}}
 }
 
-// agentReports sets token and status of the twin, as the member's agent does.
+// agentReports sets token and status of the mirror, as the member's agent does.
 func (b *bench) agentReports(token string) {
 	b.t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfTwin.Namespace, Name: keyOfTwin.Name}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: keyOfMirror.Namespace, Name: keyOfMirror.Name}}
 	_ = b.hub.Delete(b.t.Context(), secret.DeepCopy())
-	twin := b.account(keyOfTwin)
+	mirror := b.account(keyOfMirror)
 	secret.Data = map[string][]byte{"token": []byte(token), "ca.crt": []byte("ca")}
-	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: twin.Name, UID: twin.UID}}
+	secret.OwnerReferences = []metav1.OwnerReference{{APIVersion: authenticationv1beta1.GroupVersion.String(), Kind: "ManagedServiceAccount", Name: mirror.Name, UID: mirror.UID}}
 	b.must(b.hub.Create(b.t.Context(), secret))
-	twin.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
-	meta.SetStatusCondition(&twin.Status.Conditions, metav1.Condition{Type: authenticationv1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
-	b.must(b.hub.Status().Update(b.t.Context(), twin))
+	mirror.Status.TokenSecretRef = &authenticationv1beta1.SecretRef{Name: "a", LastRefreshTimestamp: metav1.Now()}
+	meta.SetStatusCondition(&mirror.Status.Conditions, metav1.Condition{Type: authenticationv1beta1.ConditionTokenReported, Status: metav1.ConditionTrue, Reason: "R"})
+	b.must(b.hub.Status().Update(b.t.Context(), mirror))
 }
 
-func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
+func TestReconcile_CopiesTheTokenOfTheMirror(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
-	if b.account(keyOfTwin) == nil {
-		t.Fatal("there is no twin")
+	if b.account(keyOfMirror) == nil {
+		t.Fatal("there is no mirror")
 	}
 	for _, token := range []string{"first", "second"} {
 		b.agentReports(token)
@@ -155,8 +155,8 @@ func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
 	t.Log("the namespace is unassigned")
 	b.must(b.hub.Update(t.Context(), namespace("cluster1", "")))
 	b.reconcile()
-	if b.account(keyOfTwin) != nil || b.token(keyOfSource) != "" {
-		t.Error("twin or copy remain")
+	if b.account(keyOfMirror) != nil || b.token(keyOfSource) != "" {
+		t.Error("mirror or copy remain")
 	}
 	if told := b.told(); !strings.Contains(told, "is not given to a member any more") {
 		t.Errorf("told %q", told)
@@ -165,51 +165,51 @@ func TestReconcile_CopiesTheTokenOfTheTwin(t *testing.T) {
 
 // A ManagedServiceAccount with the name of any Secret in the member's namespace got that Secret's
 // data.
-func TestCopyToken_CopiesOnlyTheSecretOfTheTwin(t *testing.T) {
+func TestCopyToken_CopiesOnlyTheSecretOfTheMirror(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet-member-m1", Name: "a"}, Data: map[string][]byte{"token": []byte("theirs")}}
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), theirs)
 	b.reconcile()
-	if b.account(keyOfTwin) == nil {
-		t.Fatal("there is no twin")
+	if b.account(keyOfMirror) == nil {
+		t.Fatal("there is no mirror")
 	}
 	if got := b.token(keyOfSource); got != "" {
 		t.Errorf("another's Secret came over: %q", got)
 	}
 }
 
-func TestReconcile_DeletesTheTwinWithItsSource(t *testing.T) {
+func TestReconcile_DeletesTheMirrorWithItsSource(t *testing.T) {
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"))
 	b.reconcile()
 	b.must(b.hub.Delete(t.Context(), given("u1")))
 	b.reconcile()
-	if b.account(keyOfTwin) != nil {
-		t.Error("the twin remains")
+	if b.account(keyOfMirror) != nil {
+		t.Error("the mirror remains")
 	}
 }
 
-func TestReconcile_LabelsAndDeletesTheTwinOfAPreviousGateway(t *testing.T) {
-	previous := desiredTwin(given("u1"), "m1")
+func TestReconcile_LabelsAndDeletesTheMirrorOfAPreviousGateway(t *testing.T) {
+	previous := desiredMirror(given("u1"), "m1")
 	delete(previous.Labels, authenticationv1beta1.LabelSourceNamespace)
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), previous.DeepCopy())
 	b.reconcile()
-	if got := b.account(keyOfTwin); got.Labels[authenticationv1beta1.LabelSourceNamespace] != "cluster1" {
-		t.Errorf("the twin has labels %v", got.Labels)
+	if got := b.account(keyOfMirror); got.Labels[authenticationv1beta1.LabelSourceNamespace] != "cluster1" {
+		t.Errorf("the mirror has labels %v", got.Labels)
 	}
 
 	b = newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), previous.DeepCopy())
 	b.reconcile()
-	if b.account(keyOfTwin) != nil {
-		t.Error("the twin of a deleted ManagedServiceAccount still exists")
+	if b.account(keyOfMirror) != nil {
+		t.Error("the mirror of a deleted ManagedServiceAccount still exists")
 	}
 }
 
-func TestReconcile_ReplacesTheTwinOfADeletedSource(t *testing.T) {
-	earlier := desiredTwin(given("u1"), "m1")
+func TestReconcile_ReplacesTheMirrorOfADeletedSource(t *testing.T) {
+	earlier := desiredMirror(given("u1"), "m1")
 	earlier.Annotations[authenticationv1beta1.AnnotationMadeFor] = "u0"
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), given("u1"), earlier)
 	b.reconcile()
-	if got := b.account(keyOfTwin).Annotations[authenticationv1beta1.AnnotationMadeFor]; got != "u1" {
-		t.Errorf("the twin was made for %q", got)
+	if got := b.account(keyOfMirror).Annotations[authenticationv1beta1.AnnotationMadeFor]; got != "u1" {
+		t.Errorf("the mirror was made for %q", got)
 	}
 }
 
@@ -217,11 +217,11 @@ func TestReconcile_ReplacesTheTwinOfADeletedSource(t *testing.T) {
 func TestReconcile_RefusesTheNameOfTheGatewaysAccount(t *testing.T) {
 	reserved := given("u1")
 	reserved.Name = authenticationv1beta1.GatewayAccount
-	earlier := desiredTwin(reserved, "m1")
+	earlier := desiredMirror(reserved, "m1")
 	b := newBench(t, namespace("cluster1", "m1"), namespace("fleet-member-m1", "m1"), reserved, earlier)
 	b.reconcileOf(client.ObjectKeyFromObject(reserved))
-	if twin := b.account(client.ObjectKeyFromObject(earlier)); twin != nil {
-		t.Errorf("the twin is still there, with labels %v", twin.Labels)
+	if mirror := b.account(client.ObjectKeyFromObject(earlier)); mirror != nil {
+		t.Errorf("the mirror is still there, with labels %v", mirror.Labels)
 	}
 	conditions := b.account(client.ObjectKeyFromObject(reserved)).Status.Conditions
 	if len(conditions) == 0 || !strings.Contains(conditions[0].Message, "the gateway's own account") {

@@ -16,15 +16,15 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
-// copyToken writes the copy of the twin's token. While the twin has none, an earlier copy stays. It
+// copyToken writes the copy of the mirror's token. While the mirror has none, an earlier copy stays. It
 // returns why if another Secret has the name.
-func (r *Reconciler) copyToken(ctx context.Context, twin, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
+func (r *Reconciler) copyToken(ctx context.Context, mirror, account *authenticationv1beta1.ManagedServiceAccount) (why string, err error) {
 	token := &corev1.Secret{}
-	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(twin), token, "reading Secret %s/%s", twin.Namespace, twin.Name); !found {
-		return "", err // the twin's status will change
+	if found, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKeyFromObject(mirror), token, "reading Secret %s/%s", mirror.Namespace, mirror.Name); !found {
+		return "", err // the mirror's status will change
 	}
-	if !isOf(token, twin) {
-		return "", nil // another client's Secret has the name and must not be copied; the twin's status reports it
+	if !isOf(token, mirror) {
+		return "", nil // another client's Secret has the name and must not be copied; the mirror's status reports it
 	}
 	present, err := r.presentCopy(ctx, account)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 )
 
-// desiredTwin returns the twin that the member's agent serves. It has no TTL: the source is deleted
+// desiredMirror returns the mirror that the member's agent serves. It has no TTL: the source is deleted
 // instead.
-func desiredTwin(account *authenticationv1beta1.ManagedServiceAccount, member string) *authenticationv1beta1.ManagedServiceAccount {
+func desiredMirror(account *authenticationv1beta1.ManagedServiceAccount, member string) *authenticationv1beta1.ManagedServiceAccount {
 	return &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: clusterv1beta1.MemberNamespace(member),
@@ -58,13 +58,13 @@ func isOf(secret *corev1.Secret, account *authenticationv1beta1.ManagedServiceAc
 	return slices.ContainsFunc(secret.OwnerReferences, func(owner metav1.OwnerReference) bool { return owner.UID == account.UID })
 }
 
-// desiredStatus returns the twin's status for the source.
-func desiredStatus(twin, account *authenticationv1beta1.ManagedServiceAccount) authenticationv1beta1.ManagedServiceAccountStatus {
+// desiredStatus returns the mirror's status for the source.
+func desiredStatus(mirror, account *authenticationv1beta1.ManagedServiceAccount) authenticationv1beta1.ManagedServiceAccountStatus {
 	status := *account.Status.DeepCopy()
-	status.TokenSecretRef = twin.Status.TokenSecretRef.DeepCopy()
-	status.ExpirationTimestamp = twin.Status.ExpirationTimestamp.DeepCopy()
-	for _, condition := range twin.Status.Conditions {
-		if condition.ObservedGeneration == twin.Generation {
+	status.TokenSecretRef = mirror.Status.TokenSecretRef.DeepCopy()
+	status.ExpirationTimestamp = mirror.Status.ExpirationTimestamp.DeepCopy()
+	for _, condition := range mirror.Status.Conditions {
+		if condition.ObservedGeneration == mirror.Generation {
 			condition.ObservedGeneration = account.Generation
 		} else {
 			condition.ObservedGeneration = 0

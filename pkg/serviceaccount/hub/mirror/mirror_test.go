@@ -41,9 +41,9 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-func TestDesiredStatus_CopiesTheStatusOfTheTwin(t *testing.T) {
+func TestDesiredStatus_CopiesTheStatusOfTheMirror(t *testing.T) {
 	expires := metav1.NewTime(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC))
-	twin := &authenticationv1beta1.ManagedServiceAccount{
+	mirror := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Generation: 7},
 		Status: authenticationv1beta1.ManagedServiceAccountStatus{
 			ExpirationTimestamp: &expires,
@@ -55,8 +55,8 @@ func TestDesiredStatus_CopiesTheStatusOfTheTwin(t *testing.T) {
 		},
 	}
 	account := &authenticationv1beta1.ManagedServiceAccount{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
-	got := desiredStatus(twin, account)
-	want := *twin.Status.DeepCopy()
+	got := desiredStatus(mirror, account)
+	want := *mirror.Status.DeepCopy()
 	want.Conditions[0].ObservedGeneration = 2 // The agent has seen this spec.
 	want.Conditions[1].ObservedGeneration = 0 // Or an earlier one.
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -75,7 +75,7 @@ func TestDesiredStatus_CopiesTheStatusOfTheTwin(t *testing.T) {
 	}
 }
 
-func TestDesiredTwin_RequestsTheSameTokenOnly(t *testing.T) {
+func TestDesiredMirror_RequestsTheSameTokenOnly(t *testing.T) {
 	account := &authenticationv1beta1.ManagedServiceAccount{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "cluster1", Name: "a", UID: "u1", Labels: map[string]string{"team": "x"}, Finalizers: []string{"x/y"}},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{
@@ -91,16 +91,16 @@ func TestDesiredTwin_RequestsTheSameTokenOnly(t *testing.T) {
 		},
 		Spec: authenticationv1beta1.ManagedServiceAccountSpec{Rotation: account.Spec.Rotation},
 	}
-	twin := desiredTwin(account, "m1")
-	if diff := cmp.Diff(want, twin); diff != "" {
-		t.Errorf("twin (-want +got):\n%s", diff)
+	mirror := desiredMirror(account, "m1")
+	if diff := cmp.Diff(want, mirror); diff != "" {
+		t.Errorf("mirror (-want +got):\n%s", diff)
 	}
-	if !isTwin(twin, account, "m1") || isTwin(twin, account, "m2") {
-		t.Error("a twin of another member is accepted")
+	if !isMirror(mirror, account, "m1") || isMirror(mirror, account, "m2") {
+		t.Error("a mirror of another member is accepted")
 	}
 	account.UID = "u2"
-	if isTwin(twin, account, "m1") {
-		t.Error("the twin of a deleted source is accepted")
+	if isMirror(mirror, account, "m1") {
+		t.Error("the mirror of a deleted source is accepted")
 	}
 }
 

@@ -28,24 +28,24 @@ const (
 	maxReviews = 2000
 )
 
-// An Asker checks and caches one user's permissions during one request. It is for one goroutine.
-type Asker struct {
+// A Checker checks and caches one user's permissions during one request. It is for one goroutine.
+type Checker struct {
 	user    authenticationv1.UserInfo
 	reviews client.Writer
 	known   map[Access]bool
 }
 
-// NewAsker returns an Asker that creates SubjectAccessReviews for a user.
-func NewAsker(user authenticationv1.UserInfo, reviews client.Writer) *Asker {
-	return &Asker{user: user, reviews: reviews, known: map[Access]bool{}}
+// NewChecker returns a Checker that creates SubjectAccessReviews for a user.
+func NewChecker(user authenticationv1.UserInfo, reviews client.Writer) *Checker {
+	return &Checker{user: user, reviews: reviews, known: map[Access]bool{}}
 }
 
 // User is the name of the checked user.
-func (a *Asker) User() string { return a.user.Username }
+func (a *Checker) User() string { return a.user.Username }
 
 // May returns, for each question, whether the user has one of its accesses. It checks the next one
 // only if the previous one is not allowed. The error means that this could not be determined.
-func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) {
+func (a *Checker) May(ctx context.Context, questions ...Question) ([]bool, error) {
 	may := make([]bool, len(questions))
 	for next := 0; ; next++ {
 		var open []Access
@@ -67,7 +67,7 @@ func (a *Asker) May(ctx context.Context, questions ...Question) ([]bool, error) 
 }
 
 // learn checks the accesses that are not cached yet.
-func (a *Asker) learn(ctx context.Context, accesses []Access) error {
+func (a *Checker) learn(ctx context.Context, accesses []Access) error {
 	var missing []Access
 	seen := map[Access]bool{}
 	for _, access := range accesses {
@@ -100,7 +100,7 @@ func isOwnVerb(verb string) bool {
 // allows does not accept "*" in a namespace as a grant of fleetgate's own verbs. The administrator of
 // one namespace should control the objects in it; the author of that role did not have such verbs
 // in mind. A user with "*" in all namespaces is an administrator of the hub.
-func (a *Asker) allows(ctx context.Context, access Access) (bool, error) {
+func (a *Checker) allows(ctx context.Context, access Access) (bool, error) {
 	allowed, err := a.review(ctx, access)
 	if err != nil || !allowed || access.Namespace == "" || !isOwnVerb(access.Verb) {
 		return allowed, err
@@ -115,7 +115,7 @@ func (a *Asker) allows(ctx context.Context, access Access) (bool, error) {
 	return a.review(ctx, access)
 }
 
-func (a *Asker) review(ctx context.Context, access Access) (bool, error) {
+func (a *Checker) review(ctx context.Context, access Access) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(a.user.Extra))
 	for key, values := range a.user.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)

@@ -17,12 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// putRight removes foreign content from the spec of our policies and bindings. A server-side apply
+// revert removes foreign content from the spec of our policies and bindings. A server-side apply
 // keeps fields that it does not name: a condition that exempts somebody, or an action beside ours with
 // which the API server rejects the whole (Deny and Warn exclude each other). The content decides and
 // not its author, because anybody can use the name of our field manager. Webhook configurations are
 // only applied: platforms add their own selectors to them, and would do so again.
-func (i *Installer) putRight(ctx context.Context, current, desired *unstructured.Unstructured) error {
+func (i *Installer) revert(ctx context.Context, current, desired *unstructured.Unstructured) error {
 	if !isPolicy(current) || !hasUndesired(current, desired) {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (i *Installer) putRight(ctx context.Context, current, desired *unstructured
 	}
 	before := current.GetResourceVersion()
 	if err := i.Client.Patch(ctx, current, client.RawPatch(types.MergePatchType, patch), FieldOwner); err != nil {
-		return fmt.Errorf("putting %s %s right, which %s changed: %w", kindOf(current), current.GetName(), strings.Join(by, ", "), err)
+		return fmt.Errorf("reverting the change of %s %s by %s: %w", kindOf(current), current.GetName(), strings.Join(by, ", "), err)
 	}
 	if current.GetResourceVersion() != before {
 		log.FromContext(ctx).Info("Reverted a change of the gateway's policy; configure the gateway instead", "kind", kindOf(current), "name", current.GetName(), "managers", by)
