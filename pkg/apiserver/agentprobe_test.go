@@ -41,7 +41,7 @@ func TestProbe_AbortsRequestIfAgentDoesNotRespond(t *testing.T) {
 	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) {
 		c.Liveness = probed{responds: func(_ context.Context, name string) bool { probes.Add(1); return name != "m1" }}
 	})
-	const sentence = `member "m1" does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked`
+	const sentence = `member "m1" does not respond: its agent has a tunnel to this hub, but it did not respond to a probe`
 	res := g.do(http.MethodGet, prefix+"m1/proxy/api", "jane", nil)
 	wantCode(t, res, http.StatusBadGateway)
 	if got := text(t, res); got != sentence+"\n" {

@@ -63,7 +63,7 @@ func (a authorBounds[P]) check(ctx context.Context, older *P, newer P) (field.Er
 	}
 	if len(refusals) == 0 && boundOn(newer) != bound {
 		return nil, apierrors.NewServiceUnavailable("annotation " + placementv1beta1.AuthorMayAnnotation +
-			" does not say what the author may have delivered: the gateway's mutating webhook did not answer, rights have just changed, or another webhook changes placements after it. Try again")
+			" does not contain the result of the author check: the gateway's mutating webhook did not respond, rights have just changed, or another webhook changes placements after it. Try again")
 	}
 	return refusals, nil
 }

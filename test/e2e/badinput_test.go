@@ -176,7 +176,7 @@ var _ = Describe("bad input", Ordered, func() {
 			first, rest, _ := strings.Cut(log(), "\n")
 			var line struct{ Msg string }
 			Expect(json.Unmarshal([]byte(first), &line)).To(Succeed(), log())
-			Expect(line.Msg).To(ContainSubstring("less verbose than asked for"))
+			Expect(line.Msg).To(ContainSubstring("Limited the log verbosity"))
 			Expect(rest).To(ContainSubstring("Error: "))
 		}
 	})

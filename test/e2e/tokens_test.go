@@ -240,7 +240,7 @@ printf '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",
 			Expect(leak.Search(texts[place], planted)).To(Equal([]int{0}), place)
 		}
 		for _, process := range []string{"gateway", "member-1-agent", "member-2-agent"} {
-			Expect(texts[process+"'s log"]).To(And(ContainSubstring("less verbose than asked for"), ContainSubstring("headers=")), "at the highest log level")
+			Expect(texts[process+"'s log"]).To(And(ContainSubstring("Limited the log verbosity"), ContainSubstring("headers=")), "at the highest log level")
 			Expect(texts[process+"'s metrics"]).To(ContainSubstring("go_goroutines"))
 		}
 	})

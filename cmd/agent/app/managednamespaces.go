@@ -47,7 +47,7 @@ func (a *agent) serveManagedNamespaces(ctx context.Context, hubConfig *rest.Conf
 	if err := a.managedNamespaces(mgr.GetClient(), hubConfig).SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("setting up the managed namespaces of member %q: %w", member, err)
 	}
-	log.FromContext(ctx).V(1).Info("Making the namespaces that ManagedClusterSets want", "managedCluster", member)
+	log.FromContext(ctx).V(1).Info("Creating the namespaces that ManagedClusterSets request", "managedCluster", member)
 	return mgr.Start(ctx)
 }
 

@@ -41,7 +41,7 @@ var _ identity = (*worksOnly)(nil)
 
 func newWorksOnly(member string, hub *rest.Config) *worksOnly {
 	w := &worksOnly{member: member, hub: hub}
-	w.stopped(errors.New("the hub was not asked yet for ManifestWorks"))
+	w.stopped(errors.New("the agent has not checked yet whether the hub serves ManifestWorks"))
 	return w
 }
 

@@ -107,7 +107,7 @@ func (a *agent) withdraw(ctx context.Context, hubConfig *rest.Config) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		log.FromContext(ctx).Info("Could not remove what was the hub's from the member; what is left goes when the hub has a place for it again", "error", err.Error())
+		log.FromContext(ctx).Info("Could not remove all objects of the hub from the member; the rest is removed when the member joins that hub again", "error", err.Error())
 		select {
 		case <-ctx.Done():
 		case <-time.After(memberRetry):
@@ -156,7 +156,7 @@ func watchError(refused func()) toolscache.WatchErrorHandlerWithContext {
 			toolscache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
-		log.FromContext(ctx).Info("The hub does not let the agent watch what is the member's there; it is tried again", "reason", err.Error())
+		log.FromContext(ctx).Info("The agent is not allowed to watch the member's objects on the hub; retrying", "reason", err.Error())
 		refused()
 	}
 }

@@ -76,7 +76,7 @@ func (h *Handler) disconnected(request *Request) *apierrors.StatusError {
 // unresponsive is the error for a member whose agent has a tunnel but did not respond to a probe.
 // When it will respond is unknown.
 func unresponsive(request *Request) *apierrors.StatusError {
-	return noRetry(request, fmt.Sprintf("member %q does not answer: its agent has a tunnel to this hub, and gave no sign of life when it was asked", request.Member))
+	return noRetry(request, fmt.Sprintf("member %q does not respond: its agent has a tunnel to this hub, but it did not respond to a probe", request.Member))
 }
 
 // noRetry is the error for a member that is not expected to recover soon.

@@ -150,7 +150,7 @@ func (h *Handler) admit(r *http.Request, of *request) (x *exchange, leave func()
 	if len(x.members) == 0 {
 		leave()
 		return nil, nil, apierrors.NewForbidden(viewResource, of.view, errors.New(
-			"it shows no member that you may reach: somebody has to give you get on clustergateways/proxy on the hub, for the members that you need"))
+			"it shows no member that you can reach: ask an administrator of the hub for get on clustergateways/proxy of the members that you need"))
 	}
 	return x, leave, nil
 }

@@ -36,7 +36,7 @@ const (
 var (
 	errLate    = errors.New("it did not reply in time")
 	errStalled = errors.New("it stopped in the middle")
-	errClosed  = errors.New("nobody reads the reply any more")
+	errClosed  = errors.New("the client no longer reads the reply")
 )
 
 // reply is one member's reply: a response writer for the proxy and a response for its reader. It

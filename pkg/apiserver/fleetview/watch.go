@@ -126,7 +126,7 @@ func (x *exchange) watchOptions(header http.Header, issued *cursors) (watchOptio
 		o.initial = o.bookmarks
 		return o, nil
 	case sends == "false" && (version == "" || version == "0"):
-		return o, invalidWatch("sendInitialEvents: Forbidden: a view leaves out what is there only from a resourceVersion on: list first")
+		return o, invalidWatch("sendInitialEvents: Forbidden: a view can omit initial events only with a resourceVersion: list first")
 	case version == "" || version == "0":
 		return o, nil
 	}

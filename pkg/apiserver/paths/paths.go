@@ -54,7 +54,7 @@ func ParseViewSelector(name string) (*ViewSelector, error) {
 		// A slash would end the name: in selectors there is no other colon.
 		selector, err := labels.Parse(strings.ReplaceAll(text, ":", "/"))
 		if err != nil {
-			return nil, fmt.Errorf("the view %q is no selector of labels (a colon stands for the slash of a key): %w", name, err)
+			return nil, fmt.Errorf("the view %q is not a label selector (write a colon for the slash in a key): %w", name, err)
 		}
 		return &ViewSelector{Members: selector, Qualified: prefix == qualifiedPrefix}, nil
 	}

@@ -211,7 +211,7 @@ func TestMember_ReasonAndRemedy(t *testing.T) {
 		}), "Remedy: check its ManagedServiceAccount"},
 		"with an outdated agent": {joined(func(f *MemberFacts) {
 			f.Member.Status.Conditions = append(f.Member.Status.Conditions, condition(clusterv1beta1.ConditionAgentOutdated, metav1.ConditionTrue, "", "the agent is v0.1.0"))
-		}), "the agent is v0.1.0. Remedy: upgrade the agent; see docs/how-to/agents.md"},
+		}), "the agent is v0.1.0. Remedy: upgrade the agent; see docs/how-to/upgrade.md"},
 		"paused": {joined(func(f *MemberFacts) {
 			f.Member.Annotations = map[string]string{placementv1beta1.PausedAnnotation: "true"}
 		}), "the member is paused"},
@@ -346,8 +346,8 @@ func TestObject_DistinguishesNamespaces(t *testing.T) {
 }
 
 func TestAFinalizerThatNobodyRemovesIsNamedWithTheCommand(t *testing.T) {
-	message := `1 objects are not gone from the member yet. Bucket.r10.example.org r10/photos waits for finalizers ["r10.example.org/bucket"]. ` +
-		`If the controller that removes them is gone, run on the member: kubectl patch bucket.v1.r10.example.org photos -n r10`
+	message := `1 objects still exist on the member. Bucket.r10.example.org r10/photos waits for finalizers ["r10.example.org/bucket"]. ` +
+		`If the controller that removes them no longer exists, run on the member: kubectl patch bucket.v1.r10.example.org photos -n r10`
 	for name, change := range map[string]func(*Facts, *placementv1beta1.ClusterResourcePlacement, *placementv1beta1.ClusterResourceBinding){
 		"of a placement that is deleted": func(_ *Facts, p *placementv1beta1.ClusterResourcePlacement, _ *placementv1beta1.ClusterResourceBinding) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}

@@ -121,7 +121,7 @@ var remedyOfWarning = map[string]string{
 	clusterv1beta1.PreviousPlacementsRetained:  remedyOfRetained,
 	clusterv1beta1.ConditionHubURLReachable:    remedyOfHubURL,
 	clusterv1beta1.PreviousHubURLReachable:     remedyOfHubURL,
-	clusterv1beta1.ConditionAgentOutdated:      "upgrade the agent; see docs/how-to/agents.md",
+	clusterv1beta1.ConditionAgentOutdated:      "upgrade the agent; see docs/how-to/upgrade.md",
 }
 
 // absent is the answer for a name without a member: its registration may be stuck.

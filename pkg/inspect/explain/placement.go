@@ -114,10 +114,12 @@ func (f *Facts) whole() []Problem {
 // removing is the answer for a member that still has objects. The agent's message ends with the
 // command that helps.
 func (f *Facts) removing(of Removal) Problem {
-	reason, command, _ := strings.Cut(of.Message, ". If the controller that removes them is gone, run on the member: ")
+	// Agents of the previous version write other words between these two.
+	reason, hint, _ := strings.Cut(of.Message, ". If the controller that removes them ")
+	_, command, _ := strings.Cut(hint, "run on the member: ")
 	a := Problem{Object: f.object(), Member: of.Member, Reason: "being removed from " + of.Member + ": " + reason}
 	if command != "" {
-		a.Remedy = "if the controller that removes these finalizers is gone, run on " + of.Member + ": " + command
+		a.Remedy = "if the controller that removes these finalizers no longer exists, run on " + of.Member + ": " + command
 	}
 	return a
 }
@@ -238,7 +240,7 @@ func (f *Facts) unselected(a Problem) Problem {
 	case m != nil && cordoned(m):
 		a.Reason, a.Remedy = "the member is not selected, and it is cordoned", "kubectl fleetgate uncordon "+a.Member
 	case policy != nil && policy.PlacementType == placementv1beta1.PickN:
-		a.Reason = fmt.Sprintf("the member is not selected: the policy asks for %d members and has selected %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
+		a.Reason = fmt.Sprintf("the member is not selected: the policy requires %d members and selected %d", ptr.Deref(policy.NumberOfClusters, 0), len(f.Bindings))
 		a.Remedy = "raise numberOfClusters, or add a preference for the member's labels; to show the decision, run kubectl fleetgate simulate " + f.Name
 	}
 	return a

@@ -122,6 +122,6 @@ func SetUsage(command *cobra.Command, sections flag.NamedFlagSets) {
 		if c != command {
 			return err
 		}
-		return fmt.Errorf("%w: see --help, and set what is no flag in the file of --config", err)
+		return fmt.Errorf("%w: see --help, and set fields without a flag in the file of --config", err)
 	})
 }

@@ -92,7 +92,7 @@ func (c *impatient) Delete(ctx context.Context, object client.Object, options ..
 		o.Preconditions.UID = new(object.GetUID())
 	}
 	if *o.Preconditions.UID == "" {
-		return fmt.Errorf("deleting %T %s: what is deleted has to be named by its UID", object, client.ObjectKeyFromObject(object))
+		return fmt.Errorf("deleting %T %s: a deletion must name the UID of the object", object, client.ObjectKeyFromObject(object))
 	}
 	return c.Client.Delete(ctx, object, o)
 }

@@ -203,7 +203,7 @@ func (r *Reconciler) create(ctx context.Context, b placementv1beta1.BindingObjec
 	if belongs(&other, b) {
 		return cacheBehind(w.Name)
 	}
-	return unsent("work %q of member %q: the name is taken: it belongs to binding %q of placement %q and has to go first",
+	return unsent("work %q of member %q: the name is taken: it belongs to binding %q of placement %q and must be deleted first",
 		w.Name, b.GetSpec().TargetCluster, other.Labels[placementv1beta1.ParentBindingLabel], other.Labels[placementv1beta1.ParentPlacementLabel])
 }
 

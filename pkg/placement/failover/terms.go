@@ -61,7 +61,7 @@ func TermsOf(annotations map[string]string) (Terms, error) {
 	seconds, err := strconv.Atoi(text)
 	after := time.Duration(seconds) * time.Second
 	if err != nil || after < minAfter || after > maxAfter {
-		return terms, fmt.Errorf("annotation %s is %q: it has to be a number of seconds from %d to %d",
+		return terms, fmt.Errorf("annotation %s is %q: it must be a number of seconds from %d to %d",
 			AfterAnnotation, text, int(minAfter.Seconds()), int(maxAfter.Seconds()))
 	}
 	terms.After = after

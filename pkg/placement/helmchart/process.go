@@ -79,7 +79,7 @@ func (p *Process) Render(ctx context.Context, r *Release) (*Rendered, error) {
 	}
 	var rendered Rendered
 	if err := json.Unmarshal(stdout.kept.Bytes(), &rendered); err != nil {
-		return nil, fmt.Errorf("reading what a rendering process said: %w", err)
+		return nil, fmt.Errorf("reading the output of a rendering process: %w", err)
 	}
 	if rendered.Problem != nil {
 		return nil, rendered.Problem

@@ -108,7 +108,7 @@ func (m Member) variable(text string) (value, after string, err error) {
 		}
 		value, ok := from.values[key]
 		if !ok {
-			return "", "", fmt.Errorf("member %q has no %s %q, which the value asks for: %s or change the value", m.Name, from.what, key, from.remedy)
+			return "", "", fmt.Errorf("member %q has no %s %q, which the value uses: %s or change the value", m.Name, from.what, key, from.remedy)
 		}
 		return value, after, nil
 	}

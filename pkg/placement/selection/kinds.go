@@ -166,7 +166,7 @@ func (c *catalog) undiscovered(registered []schema.GroupVersion) []Unreadable {
 	}
 	for _, gv := range registered {
 		if _, failed := c.failed[gv]; !failed && !c.served[gv] {
-			found = append(found, undiscovered(gv, "an APIService is registered, and discovery does not know what it serves"))
+			found = append(found, undiscovered(gv, "an APIService is registered, but discovery does not list its resources"))
 		}
 	}
 	found = slices.DeleteFunc(found, func(u Unreadable) bool { return refusedGroups[u.Group] && !hasEnvelopes(u.Group) })

@@ -202,7 +202,7 @@ func (r *Reconciler) ensure(ctx context.Context, was, is *multiclusterv1alpha1.P
 	}
 	if was == nil {
 		if err := r.Client.Create(ctx, is); err != nil {
-			return false, fmt.Errorf("creating PlacementDecision %s/%s (if it is there, and somebody else's, remove it or rename the placement): %w", is.Namespace, is.Name, err)
+			return false, fmt.Errorf("creating PlacementDecision %s/%s (if another client created one of this name, remove it or rename the placement): %w", is.Namespace, is.Name, err)
 		}
 		return true, nil
 	}

@@ -223,7 +223,7 @@ func (c *computation) sumUp(counts statusCounts) {
 func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1.Condition {
 	if s.kind == rolloutStarted.kind && c.external() && (c.Snapshot == "" || counts[metav1.ConditionUnknown] > 0) {
 		return metav1.Condition{Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonRolloutControlledByExternalController,
-			Message: "The rollout is controlled by update runs, which have not brought all members to the same resource snapshot yet"}
+			Message: "The rollout is controlled by update runs, which have not updated all members to the same resource snapshot yet"}
 	}
 	for _, status := range []metav1.ConditionStatus{metav1.ConditionUnknown, metav1.ConditionFalse} {
 		if n := counts[status]; n > 0 {

@@ -27,7 +27,7 @@ func check(o *Observed) (*placementState, *refusal.Refusal) {
 	case then.PolicyObservedClusterCount != len(found.bound):
 		return nil, refused("the placement had %d members when the run was initialised, and has %d now; create another run", then.PolicyObservedClusterCount, len(found.bound))
 	case then.StagedUpdateStrategySnapshot == nil || then.DeletionStageStatus == nil:
-		return nil, refused("the run's status has no stages: somebody else changed it; create another run")
+		return nil, refused("the run's status has no stages: another client changed it; create another run")
 	}
 	if no := checkStages(o, found); no != nil {
 		return nil, no
@@ -42,7 +42,7 @@ func checkStages(o *Observed, found *placementState) *refusal.Refusal {
 		return no
 	}
 	if len(now) != len(then.StagesStatus) {
-		return refused("the run's status has %d stages but its strategy has %d: somebody else changed it; create another run", len(then.StagesStatus), len(now))
+		return refused("the run's status has %d stages but its strategy has %d: another client changed it; create another run", len(then.StagesStatus), len(now))
 	}
 	for i := range now {
 		was, is := memberNames(&then.StagesStatus[i]), memberNames(&now[i])

@@ -124,7 +124,7 @@ func (r *Reconciler) recordOverrides(ctx context.Context, key types.NamespacedNa
 	sets, err := override.PerMember(ctx, r.Client, key, members, func() ([]placementv1beta1.ResourceIdentifier, error) {
 		group, err := r.Snapshots.Group(ctx, types.NamespacedName{Namespace: key.Namespace, Name: master})
 		if err != nil {
-			return nil, fmt.Errorf("reading what is rolled out: %w", err)
+			return nil, fmt.Errorf("reading the resources of the run: %w", err)
 		}
 		return group.Objects(), nil
 	})

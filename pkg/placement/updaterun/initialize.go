@@ -116,7 +116,7 @@ func currentState(o *Observed) (*placementState, *refusal.Refusal) {
 		return nil, no
 	}
 	if wanted, known := objects.Wanted(o.Placement.GetSpec().Policy); known && wanted != len(found.bound) {
-		return nil, refused("the placement has %d bindings but its policy asks for %d members", len(found.bound), wanted)
+		return nil, refused("the placement has %d bindings but its policy requires %d members", len(found.bound), wanted)
 	}
 	return found, nil
 }

@@ -83,7 +83,7 @@ func TestInitialize_Refuses(t *testing.T) {
 			w.binding("a").GetSpec().SchedulingPolicySnapshotName = "web-older"
 		}},
 		"no members": {want: "refused: placement \"web\" has no member"},
-		"another number of members": {members: []string{"a"}, want: "refused: the placement has 1 bindings but its policy asks for 2", change: func(w *world) {
+		"another number of members": {members: []string{"a"}, want: "refused: the placement has 1 bindings but its policy requires 2", change: func(w *world) {
 			w.Placement.GetSpec().Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickN, NumberOfClusters: new(int32(2))}
 		}},
 		"member in no stage": {stages: stageConfigs{stage("prod", "env=prod", nil)}, members: []string{"b env=prod", "a"}, want: "refused: 1 members are in no stage: a;"},

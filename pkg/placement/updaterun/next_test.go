@@ -250,7 +250,7 @@ func TestNext_FailsWhenPlacementChanged(t *testing.T) {
 		"member that left":        {func(w *world) { delete(w.Members, "b") }, "1 members are in no stage: b"},
 		"unscheduled member":      {func(w *world) { w.bind("z", placementv1beta1.BindingUnscheduled) }, `member "z" has been unscheduled`},
 		"binding that another run changed": {func(w *world) { w.binding("a").GetSpec().ResourceSnapshotName = "web-9-snapshot" },
-			`binding "to-a" of member "a" in stage "canary" was changed by somebody else`},
+			`binding "to-a" of member "a" in stage "canary" was changed by another client`},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

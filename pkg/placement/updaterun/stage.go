@@ -127,7 +127,7 @@ func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placeme
 	same := equality.Semantic.DeepEqual(*b.GetSpec(), want)
 	if started && !same {
 		f.under++
-		f.refused = fmt.Sprintf("binding %q of member %q in stage %q was changed by somebody else, perhaps another run of the same placement; create another run once that is over", b.GetName(), c.ClusterName, stage.StageName)
+		f.refused = fmt.Sprintf("binding %q of member %q in stage %q was changed by another client, perhaps another run of the same placement; create another run when that one has ended", b.GetName(), c.ClusterName, stage.StageName)
 		p.set(&c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, f.refused)
 		return
 	}

@@ -35,7 +35,7 @@ func Apply(config *logsapi.LoggingConfiguration) (logr.Logger, error) {
 	logger := klog.Background()
 	ctrl.SetLogger(newQuiet(logger))
 	if limited {
-		logger.Info("The log is less verbose than asked for: above this level, bodies of requests, with tokens and Secrets, would be in it", "verbosity", MaxVerbosity)
+		logger.Info("Limited the log verbosity: higher levels log bodies of requests, with tokens and Secrets", "verbosity", MaxVerbosity)
 	}
 	return logger, nil
 }

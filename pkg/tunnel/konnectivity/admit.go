@@ -35,7 +35,7 @@ func (a *AgentServer) memberOf(ctx context.Context, user string, hosts []string)
 	for _, host := range hosts {
 		is, err := a.options.IsAgentOf(ctx, user, host)
 		if err != nil {
-			return "", status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
+			return "", status.Error(codes.Unavailable, "the gateway cannot determine the member of this agent: "+err.Error())
 		}
 		if is {
 			return host, nil
@@ -47,7 +47,7 @@ func (a *AgentServer) memberOf(ctx context.Context, user string, hosts []string)
 	members, err := a.options.MembersOf(ctx, user)
 	switch {
 	case err != nil:
-		return "", status.Error(codes.Unavailable, "the gateway cannot tell whose agent this is: "+err.Error())
+		return "", status.Error(codes.Unavailable, "the gateway cannot determine the member of this agent: "+err.Error())
 	case len(members) == 0:
 		return "", status.Errorf(codes.PermissionDenied, "%q is the agent of no member: compare with spec.identity of its MemberCluster", user)
 	case len(members) > 1:
@@ -68,7 +68,7 @@ func identifyPeer(ctx context.Context, c Credentials, authorization []string) (I
 	}
 	id, ok, err := c.identify(ctx, info.State, authorization)
 	if err != nil {
-		return id, status.Error(codes.Unavailable, "the gateway cannot tell who this is: "+err.Error())
+		return id, status.Error(codes.Unavailable, "the gateway cannot determine the caller: "+err.Error())
 	}
 	if !ok {
 		return id, status.Error(codes.Unauthenticated, "no credential that is good at this listener")

@@ -29,7 +29,7 @@ func (f *FrontendServer) connect(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		f.options.Metrics.refused.WithLabelValues("frontends", "review").Inc()
-		unavailable(w, "the gateway cannot tell who this is")
+		unavailable(w, "the gateway cannot determine the caller")
 		return
 	case !ok:
 		f.options.Metrics.refused.WithLabelValues("frontends", "Unauthenticated").Inc()

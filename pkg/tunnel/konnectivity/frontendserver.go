@@ -190,7 +190,7 @@ func (f *FrontendServer) tryDial(ctx context.Context, id Identity, serverName, p
 	// A frontend without permission must not learn whether the member exists.
 	allowed, err := f.options.Authorize(ctx, id, member)
 	if err != nil {
-		return nil, &dialError{http.StatusServiceUnavailable, "review", errors.New("the gateway cannot tell whether this is allowed")}
+		return nil, &dialError{http.StatusServiceUnavailable, "review", errors.New("the gateway cannot determine whether this is allowed")}
 	}
 	if !allowed {
 		return nil, &dialError{http.StatusForbidden, "forbidden", fmt.Errorf("user %q cannot create tunnels/dial of member %q in group tunnel.fleetgate.io", id.Name, member)}

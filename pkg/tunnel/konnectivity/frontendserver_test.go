@@ -58,7 +58,7 @@ func TestFrontendServer_RefusesWithReason(t *testing.T) {
 		{"a member that takes too long", "root", "localhost", "late:443", http.StatusGatewayTimeout, "deadline"},
 		{"a member that refuses", "root", "localhost", "m:443", http.StatusBadGateway, "m apiserver refuses"},
 		{"somebody without the right", "dialer-n", "localhost", "m:443", http.StatusForbidden, `cannot create tunnels/dial of member "m"`},
-		{"a hub that cannot tell", "root", "localhost", "unknown:443", http.StatusServiceUnavailable, "cannot tell"},
+		{"a hub that cannot tell", "root", "localhost", "unknown:443", http.StatusServiceUnavailable, "cannot determine"},
 		{"an address that is not allowed", "root", "m.fleet.example", "10.0.0.1:22", http.StatusForbidden, "not among those"},
 		{"an address that is", "root", "m.fleet.example", "10.0.0.1:10250", http.StatusBadGateway, "m 10.0.0.1:10250 refuses"},
 		{"an address without a member", "root", "localhost", "10.0.0.1:443", http.StatusBadRequest, "names no member"},

@@ -103,7 +103,7 @@ func (l *multiplexer) wait() { l.running.Wait() }
 
 var (
 	errStopped      = errors.New("the stream was ended on this side")
-	errTakesNothing = errors.New("the peer asks and takes no answer")
+	errTakesNothing = errors.New("the peer sends requests and reads no replies")
 )
 
 // transmit sends what is queued until the multiplexer fails.

@@ -79,7 +79,7 @@ type decision struct {
 
 func (d *decision) refuse(path *field.Path, what string) {
 	d.refusals = append(d.refusals, field.Forbidden(path, fmt.Sprintf(
-		"user %q cannot %s on the hub, and a placement is no way around that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
+		"user %q cannot %s on the hub, and a placement does not bypass that. Either right will do: one that reads it, or the verb %s, with which it is placed unread",
 		d.checker.user.Username, what, placementv1beta1.PlaceVerb)))
 }
 
@@ -129,7 +129,7 @@ func (d *decision) contents(ctx context.Context, w want) error {
 		d.bound.AddAll(w.namespace)
 		return nil
 	case w.namespace == "":
-		d.refuse(w.path, all.String()+", any of which the selector may choose (name a namespace to be asked about that one only)")
+		d.refuse(w.path, all.String()+", any of which the selector can match (to need the right in one namespace only, name that namespace)")
 		return nil
 	}
 	kinds, err := d.hub.Contents.Kinds()

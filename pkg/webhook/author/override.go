@@ -147,7 +147,7 @@ func (a *Checker) Refused(ctx context.Context, what string, questions []Question
 	}
 	var all field.ErrorList
 	for _, question := range merged(refused) {
-		all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q cannot %s on the hub, and %s is no way around that", a.user.Username, question, what)))
+		all = append(all, field.Forbidden(question.Path, fmt.Sprintf("user %q cannot %s on the hub, and %s does not bypass that", a.user.Username, question, what)))
 	}
 	return all, nil
 }

@@ -262,7 +262,7 @@ func (k *guardkeeper) there(ctx context.Context, guard *compiledGuard, request *
 	found, err := listget.Get(ctx, listget.Through(k.reader, request.kind, request.namespace), request.resource, client.ObjectKeyFromObject(claimed), "")
 	switch {
 	case ignoreAbsent(err) != nil:
-		return false, fmt.Errorf("looking for the object that goes: %w", err)
+		return false, fmt.Errorf("reading the object to be deleted: %w", err)
 	case err != nil:
 		//lint:ignore nilerr It is not there: that is an answer.
 		return false, nil

@@ -30,7 +30,7 @@ func notNative(ctx context.Context, hub client.Client, policy *admissionv1alpha1
 			return nil, fmt.Errorf("looking for the exported policy of %s: %w", policy.Name, err)
 		}
 		if err == nil && !metav1.IsControlledBy(object, policy) {
-			return fmt.Errorf("enforced by the gateway: ValidatingAdmissionPolicy or binding %s is there and was not made of this policy; give the policy another name", name), nil
+			return fmt.Errorf("enforced by the gateway: ValidatingAdmissionPolicy or binding %s exists and was not created for this policy; rename the policy", name), nil
 		}
 	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{

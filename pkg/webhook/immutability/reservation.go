@@ -23,10 +23,11 @@ import (
 )
 
 const (
-	// AnnotationReservations on a guard's Lease has the deletions that the guard allowed.
+	// AnnotationReservations is on a guard's Lease. Its value is the deletions that the guard
+	// allowed.
 	AnnotationReservations = "fleetgate.io/guard-reservations"
-	// LabelGuard marks the Leases of guards; its value is the policy's name, cut to
-	// what a label may be.
+	// LabelGuard is on the Lease of a guard. Its value is the policy's name, shortened to the
+	// limit of a label.
 	LabelGuard = "fleetgate.io/guard"
 
 	// reservationLife is how long an object counts as deleted after a guard allowed its deletion,
@@ -94,7 +95,7 @@ func (l *guardLease) gone(uid types.UID) bool {
 func (r *reservations) reserve(ctx context.Context, l *guardLease, policy string, object client.Object) error {
 	held := slices.DeleteFunc(slices.Clone(l.held), func(h reservation) bool { return h.UID == object.GetUID() })
 	if len(held) >= maxReservations {
-		return fmt.Errorf("%d have gone in the last %s: %w", maxReservations, reservationLife, errBusy)
+		return fmt.Errorf("%d were deleted in the last %s: %w", maxReservations, reservationLife, errBusy)
 	}
 	until := r.clock.Now().Add(reservationLife)
 	held = append(held, reservation{Name: client.ObjectKeyFromObject(object).String(), UID: object.GetUID(), Until: until})

@@ -156,7 +156,7 @@ func conditionsOf(policy *admissionv1alpha1.ImmutabilityPolicy, served entry, fo
 		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonNotExportable, found.notExported.Error()
 	case asksToFail(policy) && !FailsClosed(policy, failClosed) && policy.Spec.Enforcement != admissionv1alpha1.EnforcementNative:
 		enforced.Reason, enforced.Message = admissionv1alpha1.ReasonFailNotAllowed,
-			"enforced while a gateway answers; failurePolicy Fail needs webhooks.failClosedGroups of the gateway with "+strings.Join(groupsOf(policy), ", ")
+			"enforced while a gateway responds; failurePolicy Fail needs webhooks.failClosedGroups of the gateway with "+strings.Join(groupsOf(policy), ", ")
 	}
 	return []metav1.Condition{compiled, enforced}
 }

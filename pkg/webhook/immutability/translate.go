@@ -82,7 +82,7 @@ func validatePaths(spec *admissionv1alpha1.ImmutabilityPolicySpec) field.ErrorLi
 			problems = append(problems, field.Invalid(source.Child("path"), f.Path, "mode KeepItems needs the key of the items at the end, such as spec.addonProfiles[name]"))
 		}
 		if len(f.ExceptPaths) > 0 && f.Mode != admissionv1alpha1.FieldModeImmutable {
-			problems = append(problems, field.Invalid(source.Child("exceptPaths"), f.ExceptPaths, "goes with mode Immutable only"))
+			problems = append(problems, field.Invalid(source.Child("exceptPaths"), f.ExceptPaths, "is allowed with mode Immutable only"))
 		}
 		immutable[f.Path] = immutable[f.Path] || f.Mode == admissionv1alpha1.FieldModeImmutable && len(f.ExceptPaths) == 0
 	}

@@ -189,7 +189,7 @@ func takes(ctx context.Context, prober *http.Client, replica string) error {
 	}
 	response, err := prober.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking replica %s what it takes: %w", replica, err)
+		return fmt.Errorf("asking replica %s which reviews it accepts: %w", replica, err)
 	}
 	err = response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {

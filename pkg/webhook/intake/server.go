@@ -167,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.options.Unproved != nil && s.options.Unproved(r.Context()):
 		s.unproved.serve(w, r, s.WebhookMux())
 	default:
-		refuse(w, http.StatusUnauthorized, "only the hub's API server may ask, and has to prove that it is that")
+		refuse(w, http.StatusUnauthorized, "only the hub's API server may call the webhooks, and must authenticate")
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *Server) serveAggregated(w http.ResponseWriter, r *http.Request) {
 	path, review := strings.CutPrefix(r.URL.Path, AggregatedPath(""))
 	switch {
 	case caller == nil:
-		refuse(w, http.StatusUnauthorized, "only the hub's API server may ask, and has to prove that it is that")
+		refuse(w, http.StatusUnauthorized, "only the hub's API server may call the webhooks, and must authenticate")
 	case r.URL.Path == groupPath() && r.Method == http.MethodGet:
 		serveGroup(w)
 	case !review || !strings.HasPrefix(path, "/"):

@@ -72,7 +72,7 @@ func (e *Engine) contentsOf(ctx context.Context, p pruning, live *unstructured.U
 		return contents{}, err
 	}
 	for _, group := range unanswered {
-		applyItems.found.unknown = append(applyItems.found.unknown, fmt.Sprintf("API group %q, which does not answer", group))
+		applyItems.found.unknown = append(applyItems.found.unknown, fmt.Sprintf("API group %q, which does not respond", group))
 	}
 	for _, resource := range resources {
 		if err := applyItems.through(ctx, resource, live.GetName()); err != nil {
@@ -149,7 +149,7 @@ func (l *inspection) classify(ctx context.Context, resource resourceKind, object
 	s := OwnershipOf(object.OwnerReferences, l.work.Record)
 	switch {
 	case s.Ours && l.work.Ending.IsZero() && !l.removing[key]:
-		l.found.others = append(l.found.others, key.String()+", which the Work still asks for")
+		l.found.others = append(l.found.others, key.String()+", which the Work still contains")
 	case s.Ours:
 	case len(s.Works) > 0:
 		return l.classifyOfWork(ctx, key, s.Works)

@@ -61,7 +61,7 @@ type Remedies struct {
 	Differing string
 	// Contested follows `Field manager "x" changes /data/a after each correction: `.
 	Contested string
-	// KeptNone follows "The member answers objects of this kind and keeps none: ".
+	// KeptNone follows "The member accepts objects of this kind and does not store them: ".
 	KeptNone string
 	// FieldsNotApplied is a sentence after the message about a field that the member dropped or
 	// changed.

@@ -149,7 +149,7 @@ func (e *Engine) mayWrite(ctx context.Context, t task, it Item, live *unstructur
 	if live.GetDeletionTimestamp() == nil {
 		return nil
 	}
-	text := "The object is being deleted on the member; it is made again when it is gone"
+	text := "The object is being deleted on the member; it is re-created once the deletion is complete"
 	if finalizers := live.GetFinalizers(); len(finalizers) > 0 {
 		text += fmt.Sprintf(". It waits for finalizers %q", finalizers)
 	}

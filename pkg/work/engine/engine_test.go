@@ -64,7 +64,7 @@ func configMapItem(t *testing.T, value string) Item {
 func TestRun_RefusesAVirtualKindThatIsNotStored(t *testing.T) {
 	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time)) // the fake gives no UID, as virtual kinds do
 	out := e.run(t.Context(), work, []Item{configMapItem(t, "1")})[0]
-	if out.Refused == nil || !strings.Contains(out.Refused.Message, "keeps none") || out.Owned {
+	if out.Refused == nil || !strings.Contains(out.Refused.Message, "does not store them") || out.Owned {
 		t.Errorf("the result is %+v", out)
 	}
 }

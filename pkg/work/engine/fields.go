@@ -53,7 +53,7 @@ func parsePointers(text string) ([][]string, error) {
 func parsePointer(pointer string) ([]string, error) {
 	rest, is := strings.CutPrefix(pointer, "/")
 	if !is || rest == "" {
-		return nil, fmt.Errorf("%q is no JSON pointer: it has to begin with a slash, as /spec/replicas", pointer)
+		return nil, fmt.Errorf("%q is no JSON pointer: it must begin with a slash, as /spec/replicas", pointer)
 	}
 	segments := strings.Split(rest, "/")
 	for place := range segments {

@@ -81,7 +81,7 @@ func isUnserved(err error) bool {
 // noKind is the refusal of a manifest whose kind the member does not serve.
 func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
 	return &refusal.Refusal{Reason: Unserved, Message: fmt.Sprintf(
-		"The member has no kind %s in %s: install its CustomResourceDefinition, the manifest is applied as soon as it is there",
+		"The member has no kind %s in %s: install its CustomResourceDefinition; the manifest is then applied",
 		kind.Kind, kind.GroupVersion())}
 }
 

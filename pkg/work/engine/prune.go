@@ -355,12 +355,12 @@ func (r *Removal) Describe() string {
 	first := slices.MinFunc(r.remaining, func(a, b *unstructured.Unstructured) int {
 		return strings.Compare(manifest.Of(a).String(), manifest.Of(b).String())
 	})
-	text := fmt.Sprintf("%d objects are not gone from the member yet. %s", len(r.remaining), manifest.Of(first))
+	text := fmt.Sprintf("%d objects still exist on the member. %s", len(r.remaining), manifest.Of(first))
 	if finalizers := first.GetFinalizers(); len(finalizers) > 0 {
 		text += fmt.Sprintf(" waits for finalizers %q", finalizers)
 	}
 	if r.waits {
-		text += fmt.Sprintf(". What may serve it stays until it is gone, at most %s", r.backoff)
+		text += fmt.Sprintf(". Objects that it may need stay until then, for at most %s", r.backoff)
 	}
 	return text + unfinished(first)
 }
@@ -380,7 +380,7 @@ func unfinished(object *unstructured.Unstructured) string {
 	if object.GetNamespace() != "" {
 		name += " -n " + object.GetNamespace()
 	}
-	return fmt.Sprintf(`. If the controller that removes them is gone, run on the member: kubectl patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
+	return fmt.Sprintf(`. If the controller that removes them no longer exists, run on the member: kubectl patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'`,
 		resource, name)
 }
 

@@ -267,7 +267,7 @@ func (e *Engine) writeOnce(ctx context.Context, t task, it Item, live *unstructu
 	switch {
 	case err == nil && written.GetUID() == "":
 		return ManifestResult{Ref: it.Ref, Final: true, Refused: &refusal.Refusal{Reason: NotWritten,
-			Message: "The member answers objects of this kind and keeps none: " + e.Remedies.KeptNone}}, true
+			Message: "The member accepts objects of this kind and does not store them: " + e.Remedies.KeptNone}}, true
 	case err == nil:
 		return e.verified(ctx, t, it, live, written), true
 	case changedSince(err, live):

@@ -104,7 +104,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 
 	It("is rejected when its author cannot read the selected Secret", func(ctx SpecContext) {
 		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "token")))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-			`user %q cannot get or place secrets "token" in namespace %q on the hub, and a placement is no way around that. `+
+			`user %q cannot get or place secrets "token" in namespace %q on the hub, and a placement does not bypass that. `+
 				`Either right will do: one that reads it, or the verb place, with which it is placed unread`, author.name, author.namespace)))
 		Expect(author.Create(ctx, author.placing(selecting("v1", "Secret", "")))).To(beInvalid("spec.resourceSelectors[0]", "cannot list or place secrets in namespace"))
 
@@ -177,7 +177,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 		mirrored.Spec.Strategy.ReportBackStrategy = &placementv1beta1.ReportBackStrategy{
 			Type: placementv1beta1.ReportBackMirror, Destination: placementv1beta1.ReportBackToOriginalResource}
 		refused := beInvalid("spec.strategy.reportBackStrategy", fmt.Sprintf(
-			`user %q cannot update services/status "web" in namespace %q on the hub, and a placement is no way around that`, author.name, author.namespace))
+			`user %q cannot update services/status "web" in namespace %q on the hub, and a placement does not bypass that`, author.name, author.namespace))
 		Expect(author.Create(ctx, mirrored)).To(refused)
 		Expect(change(ctx, author, plain, func(p *placementv1beta1.ResourcePlacement) {
 			p.Spec.Strategy.ReportBackStrategy = mirrored.Spec.Strategy.ReportBackStrategy
@@ -250,7 +250,7 @@ var _ = Describe("A placement does not bypass RBAC", func() {
 			labelled := selecting("v1", "Namespace", "")
 			labelled.ResourceSelectors[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": author.namespace}}
 			Eventually(func() error { return author.Create(ctx, clusterPlacement(labelled)) }).Should(beInvalid(
-				"spec.resourceSelectors[0]", "cannot get or place everything (*) in all namespaces, any of which the selector may choose"))
+				"spec.resourceSelectors[0]", "cannot get or place everything (*) in all namespaces, any of which the selector can match"))
 		})
 	})
 
@@ -367,7 +367,7 @@ var _ = Describe("An override does not bypass RBAC", func() {
 	It("is rejected when its author cannot update the selected Deployment", func(ctx SpecContext) {
 		written := overriding("/spec/template/spec/hostPID", `true`, deployment)
 		Expect(author.Create(ctx, written)).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-			`user %q cannot update deployments.apps "web" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+			`user %q cannot update deployments.apps "web" in namespace %q on the hub, and an override does not bypass that`, author.name, author.namespace)))
 		author.may(ctx, "apps", "deployments", "update")
 		Eventually(func() error { return author.Create(ctx, written) }).Should(Succeed())
 		Expect(change(ctx, author, written, func(o *placementv1beta1.ResourceOverride) {
@@ -415,7 +415,7 @@ var _ = Describe("An override does not bypass RBAC", func() {
 		addon := placementv1beta1.ResourceSelector{Version: "v1", Kind: "ConfigMap", Name: "addon"}
 		for _, path := range []string{"/data/values.yaml", "/data"} {
 			Expect(author.Create(ctx, overriding(path, `"hostPID: true"`, addon))).To(beInvalid("spec.resourceSelectors[0]", fmt.Sprintf(
-				`user %q cannot render configmaps "addon" in namespace %q on the hub, and an override is no way around that`, author.name, author.namespace)))
+				`user %q cannot render configmaps "addon" in namespace %q on the hub, and an override does not bypass that`, author.name, author.namespace)))
 		}
 		author.may(ctx, "", "configmaps", "render")
 		Eventually(func() error { return author.Create(ctx, overriding("/data/values.yaml", `"a: 1"`, addon)) }).Should(Succeed())

@@ -32,7 +32,7 @@ var _ = Describe("A ConfigMap or Secret that describes a chart", func() {
 	}
 	refused := func(resource string) OmegaMatcher {
 		return MatchError(And(ContainSubstring("fleetgate-helm-charts"), ContainSubstring(
-			fmt.Sprintf("chart-author-%s cannot render %s in namespace %s: annotation fleetgate.io/helm-chart has a chart rendered from it", namespace, resource, namespace))))
+			fmt.Sprintf("chart-author-%s cannot render %s in namespace %s: with annotation fleetgate.io/helm-chart it is rendered as a chart", namespace, resource, namespace))))
 	}
 	annotated := func() metav1.ObjectMeta {
 		return metav1.ObjectMeta{GenerateName: "chart-", Namespace: namespace, Annotations: map[string]string{placementv1beta1.HelmChartAnnotation: "a"}}

@@ -278,7 +278,7 @@ var _ = Describe("While the gateway is down", Serial, func() {
 		gone := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
 		Expect(masters.Delete(ctx, gone)).To(Succeed())
 		// To delete a namespace, Kubernetes lists its objects in every API, also in one that does
-		// not answer (docs/how-to/troubleshooting.md). No rule of fleetgate rejects the deletion.
+		// not answer (docs/how-to/runbook.md). No rule of fleetgate rejects the deletion.
 		Eventually(func(g Gomega) {
 			if err := masters.Get(ctx, client.ObjectKeyFromObject(gone), gone); apierrors.IsNotFound(err) {
 				return

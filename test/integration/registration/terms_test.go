@@ -432,7 +432,7 @@ var _ = Describe("A Cluster's administrator", func() {
 			Spec: registrationv1alpha1.ClusterSpec{ClientID: "thief"},
 		})).To(Succeed())
 		thief := startAgent(agentOptions{namespace: makeAgentNamespace(ctx), clientID: "thief", bootstrap: enroll.Given(registrationValues(ctx, theirs))})
-		expectProblem(thief, enroll.RegistrationRefused, "was not made for Cluster")
+		expectProblem(thief, enroll.RegistrationRefused, "was not created for Cluster")
 		Expect(victim.enroller.Ready()).To(Succeed())
 
 		moved := mc.DeepCopy()

@@ -203,7 +203,7 @@ var _ = Describe("A hub with works only", Ordered, func() {
 		err := author.Create(ctx, setOf("authors", workOf("", settings)))
 		Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		Expect(err).To(MatchError(And(ContainSubstring("spec.manifestWorkTemplate.workload.manifests[0]"),
-			ContainSubstring(`user "author" cannot create or update configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet is no way around that`))))
+			ContainSubstring(`user "author" cannot create or update configmaps "settings" in namespace "default" on the hub, and a ManifestWorkReplicaSet does not bypass that`))))
 
 		By("an author who could not overwrite a ConfigMap that a cluster has")
 		creator := as(ctx, bare, admin, "creator", sets, may("", "configmaps", "create"))

@@ -275,7 +275,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 			return token
 		}).Should(BeEmpty())
 		Eventually(func() metav1.Condition { return conditionIn(ctx, other, authenticationv1beta1.ConditionTokenReported) }).Should(And(
-			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is not given to a member any more"))))
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("is no longer assigned to a member"))))
 	})
 
 	It("gives the member's agent no right in that namespace", func(ctx SpecContext) {

@@ -213,7 +213,7 @@ var _ = Describe("A ManagedServiceAccount", func() {
 		}).Should(And(
 			HaveField("Status", metav1.ConditionFalse),
 			HaveField("Reason", authenticationv1beta1.ReasonTokenReportFailed),
-			HaveField("Message", And(ContainSubstring("requesting a token"), ContainSubstring("the agent's role has to allow it"))),
+			HaveField("Message", And(ContainSubstring("requesting a token"), ContainSubstring("grant this right to the agent's role"))),
 		))
 		Expect(conditionOf(ctx, "stuck", authenticationv1beta1.ConditionSecretCreated).Status).To(Equal(metav1.ConditionTrue))
 		kept, err := secretOf(ctx, "stuck")

@@ -34,7 +34,7 @@ var _ = Describe("An existing account on a member", func() {
 		Eventually(func() metav1.Condition {
 			return conditionIn(ctx, account, authenticationv1beta1.ConditionTokenReported)
 		}).Should(And(
-			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("was not made for this ManagedServiceAccount"))))
+			HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("was not created for this ManagedServiceAccount"))))
 		expectUntouched(ctx, theirs, "tenants", hubNamespace)
 	})
 
@@ -42,7 +42,7 @@ var _ = Describe("An existing account on a member", func() {
 		startAgent(ctx, clock.RealClock{})
 		theirs := somebodysAccount(ctx, "platform")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
-		expectRefused(ctx, theirs.Name, "was not made for this ManagedServiceAccount")
+		expectRefused(ctx, theirs.Name, "was not created for this ManagedServiceAccount")
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
@@ -61,7 +61,7 @@ var _ = Describe("An existing account on a member", func() {
 		theirs := somebodysAccount(ctx, "given-once")
 		annotate(ctx, theirs, authenticationv1beta1.AnnotationAssignedTo, "uid-of-another")
 		askAsTenant(ctx, hubNamespace, theirs.Name)
-		expectRefused(ctx, theirs.Name, "was not made for this ManagedServiceAccount")
+		expectRefused(ctx, theirs.Name, "was not created for this ManagedServiceAccount")
 		expectUntouched(ctx, theirs, hubNamespace)
 	})
 
@@ -70,7 +70,7 @@ var _ = Describe("An existing account on a member", func() {
 		agent := first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		held := somebodysAccount(ctx, "held")
 		account := askFor(ctx, held.Name, time.Hour)
-		expectRefused(ctx, held.Name, "it is taken over when that agent is stopped")
+		expectRefused(ctx, held.Name, "it is adopted when that agent is stopped")
 		Eventually(func() map[string]string {
 			found, _ := accountOf(ctx, held.Name)
 			return found.Annotations
@@ -85,7 +85,7 @@ var _ = Describe("An existing account on a member", func() {
 		By("requesting an account that was not recorded while it ran")
 		late := somebodysAccount(ctx, "asked-for-late")
 		askAsTenant(ctx, hubNamespace, late.Name)
-		expectRefused(ctx, late.Name, "was not made for this ManagedServiceAccount")
+		expectRefused(ctx, late.Name, "was not created for this ManagedServiceAccount")
 		expectUntouched(ctx, late, hubNamespace)
 		agent.stop()
 	})
@@ -102,7 +102,7 @@ var _ = Describe("An existing account on a member", func() {
 		})).To(Succeed())
 		for _, account := range []*corev1.ServiceAccount{everywhere, somewhere} {
 			askAsTenant(ctx, hubNamespace, account.Name)
-			expectRefused(ctx, account.Name, "it is taken over when that agent is stopped")
+			expectRefused(ctx, account.Name, "it is adopted when that agent is stopped")
 		}
 		Expect(memberClient.Delete(ctx, lease)).To(Succeed())
 		for _, account := range []*corev1.ServiceAccount{everywhere, somewhere} {
@@ -120,7 +120,7 @@ var _ = Describe("An existing account on a member", func() {
 		first.startAgent(ctx, hubConfigOfAgent(ctx), clock.RealClock{}, adopt)
 		held := somebodysAccount(ctx, "held-unseen")
 		askFor(ctx, held.Name, time.Hour)
-		expectRefused(ctx, held.Name, "it is taken over when that agent is stopped")
+		expectRefused(ctx, held.Name, "it is adopted when that agent is stopped")
 		Expect(memberClient.Delete(ctx, lease)).To(Succeed())
 		touch(ctx, held.Name)
 		expectRefused(ctx, held.Name, "lacks list on clusterrolebindings and rolebindings")

@@ -23,7 +23,7 @@ var _ = Describe("The deletion of a Work", func() {
 		work := getWork(ctx, "held")
 		Expect(hubClient.Delete(ctx, work)).To(Succeed())
 		Eventually(func() string { return removal(ctx, "held") }).Should(And(
-			ContainSubstring("1 objects are not gone"), ContainSubstring("ConfigMap "+ns+"/a"), ContainSubstring("example.com/held")))
+			ContainSubstring("1 objects still exist"), ContainSubstring("ConfigMap "+ns+"/a"), ContainSubstring("example.com/held")))
 		Expect(expect.Data(ctx, memberClient, ns, "b")()).To(BeNil())
 		Expect(getRecord(ctx, "held").DeletionTimestamp).NotTo(BeNil(), "the AppliedWork stays too")
 

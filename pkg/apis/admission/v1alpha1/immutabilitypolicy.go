@@ -238,7 +238,7 @@ const (
 )
 
 // FieldRule restricts changes of a field.
-// +kubebuilder:validation:XValidation:rule="!has(self.exceptPaths) || self.mode == 'Immutable'",message="exceptPaths goes with mode Immutable only"
+// +kubebuilder:validation:XValidation:rule="!has(self.exceptPaths) || self.mode == 'Immutable'",message="exceptPaths is allowed with mode Immutable only"
 // +kubebuilder:validation:XValidation:rule="self.mode != 'KeepItems' || self.path.endsWith(']')",message="mode KeepItems needs a path that ends with a key in brackets, such as spec.addonProfiles[name]"
 type FieldRule struct {
 	// path of the field.

@@ -204,7 +204,7 @@ func (r *Reader) set(key string, value []byte) error {
 		return fmt.Errorf("%w: %w", errSyntax, err)
 	}
 	if key == "kind" && r.read && r.Kind == tableKind {
-		return fmt.Errorf("%w: that it is a table comes after the rows", errSyntax)
+		return fmt.Errorf("%w: the kind Table follows its rows", errSyntax)
 	}
 	r.Table = r.Kind == tableKind
 	return nil

@@ -135,7 +135,7 @@ func (a *Admission) check(ctx context.Context) (admissionResult, string) {
 		return unknown, "reading the InternalMemberCluster: " + err.Error()
 	}
 	if hasLeft(&internal) {
-		return dismissed, "the agent has left, as the hub asked"
+		return dismissed, "the agent has left because the hub requested it"
 	}
 	return admitted, ""
 }

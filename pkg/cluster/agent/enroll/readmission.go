@@ -26,7 +26,7 @@ func (e *Enroller) returnToHub(ctx context.Context, former *credential) (*creden
 	}
 	hub, err := registrationClient(e.hubConfig(former.hubAddress, ""))
 	if err != nil {
-		return nil, refuse(HubNotReady, err, "hub %s cannot be asked: %v", former.server, err)
+		return nil, refuse(HubNotReady, err, "hub %s cannot be reached: %v", former.server, err)
 	}
 	left := &registrationv1alpha1.ClusterRegistration{}
 	err = hub.Get(ctx, client.ObjectKey{

@@ -217,7 +217,7 @@ func isRefused(err error) bool {
 
 func notAllowed(err error) metav1.Condition {
 	if apierrors.IsForbidden(err) {
-		return failed(fmt.Sprintf("%v; where it is a right that the agent lacks, rbac.managedNamespaces=true of its chart gives it", err))
+		return failed(fmt.Sprintf("%v; if the agent lacks a right, set rbac.managedNamespaces=true of its chart", err))
 	}
 	return failed(err.Error())
 }

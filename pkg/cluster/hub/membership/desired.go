@@ -104,7 +104,7 @@ func refuseNamespace(mc *clusterv1beta1.MemberCluster, namespace *corev1.Namespa
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
 		return refusal.New(ReasonNamespaceConflict,
-			"namespace %q is being deleted; it is made again as soon as it is gone", namespace.Name)
+			"namespace %q is being deleted; it is re-created once the deletion is complete", namespace.Name)
 	}
 	return nil
 }

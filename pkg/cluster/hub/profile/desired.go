@@ -88,7 +88,7 @@ func healthOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
 	case joined != nil && joined.Status == metav1.ConditionUnknown && meta.IsStatusConditionTrue(agent.Conditions, clusterv1beta1.ConditionJoined):
 		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAgentHeartbeatLost, "the member's agent sends no heartbeat")
 	case health == nil:
-		return condition(metav1.ConditionUnknown, multiclusterv1alpha1.ReasonAgentReportedNoHealthInfo, "the member's agent has not said how its API server is")
+		return condition(metav1.ConditionUnknown, multiclusterv1alpha1.ReasonAgentReportedNoHealthInfo, "the member's agent has not reported the health of its API server")
 	case health.Status != metav1.ConditionTrue:
 		return condition(metav1.ConditionFalse, multiclusterv1alpha1.ReasonAPIServerUnhealthy, "the member's agent finds its API server not ready")
 	case meta.IsStatusConditionFalse(agent.Conditions, clusterv1beta1.ConditionTunnelConnected):

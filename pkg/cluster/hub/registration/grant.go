@@ -95,7 +95,7 @@ func refuseMember(cluster *registrationv1alpha1.Cluster, mc *clusterv1beta1.Memb
 		if isOrigin(mc, cluster) {
 			return nil
 		}
-		return conflict("MemberCluster %q was not made for Cluster %q: remove the annotations %s and %s from the Cluster",
+		return conflict("MemberCluster %q was not created for Cluster %q: remove the annotations %s and %s from the Cluster",
 			mc.Name, cluster.Name, AnnotationMember, AnnotationMemberUID)
 	}
 	return conflict("MemberCluster %q of Cluster %q was deleted, so this cluster has left: to let it join again, "+

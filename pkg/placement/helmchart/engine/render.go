@@ -66,7 +66,7 @@ func failed(rendered *helmchart.Rendered, r *helmchart.Release, err error) *helm
 		if problem.Where == "" {
 			problem.Where = location.FindString(problem.What)
 		}
-		problem.What = "it cannot be rendered, and why is not told, as its values come from a Secret"
+		problem.What = "it cannot be rendered; the reason is withheld because its values come from a Secret"
 	}
 	problem.What = untrusted.Excerpt(problem.What, maxMessage)
 	problem.Chart = rendered.Chart

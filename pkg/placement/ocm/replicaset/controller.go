@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager) err
 	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Then: r.start,
 		Names:   []string{"placements.cluster.open-cluster-management.io", "placementdecisions.cluster.open-cluster-management.io"},
-		Missing: "Nothing is made of ManifestWorkReplicaSets until the hub serves Placements",
+		Missing: "ManifestWorkReplicaSets get no ManifestWorks until the hub serves Placements",
 	})
 }
 

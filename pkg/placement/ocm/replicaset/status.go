@@ -56,7 +56,7 @@ func unnameable(set *workv1alpha1.ManifestWorkReplicaSet) workv1alpha1.ManifestW
 	status := set.Status.DeepCopy()
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
 		Type: workv1alpha1.ConditionManifestworkApplied, Status: metav1.ConditionFalse, Reason: workv1alpha1.ReasonInvalidManifestWorkName,
-		Message:            fmt.Sprintf("%q has to be the value of a label, of 63 characters at most: create it again with a shorter name", labelValue(set)),
+		Message:            fmt.Sprintf("%q must be a label value of at most 63 characters: re-create it with a shorter name", labelValue(set)),
 		ObservedGeneration: set.Generation,
 	})
 	return *status

@@ -49,7 +49,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.statuses = map[types.NamespacedName]*ocmclusterv1beta1.PlacementStatus{}
 	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Names: kinds(), Then: r.start,
-		Missing: "No Placement is decided until the hub serves what decisions are made of",
+		Missing: "Placements get no decisions until the hub serves the required kinds",
 	})
 }
 

@@ -45,7 +45,7 @@ func (r *Reconciler) ensureAccount(ctx context.Context, account *authenticationv
 		}
 		fallthrough
 	case await:
-		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s on the member is held by another product's agent, which is running (Lease %s): it is taken over when that agent is stopped",
+		return nil, mistake(fmt.Sprintf("ServiceAccount %s/%s on the member is managed by another product's agent, which is running (Lease %s): it is adopted when that agent is stopped",
 			onMember.Namespace, onMember.Name, holderLease))
 	case replace:
 		return r.replaceAccount(ctx, onMember, account)

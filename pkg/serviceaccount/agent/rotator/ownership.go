@@ -152,7 +152,7 @@ func decideAccount(whose ownership, f facts) decision {
 // refusal says why an account is not taken over, and how an administrator of the member can assign
 // it.
 func refusal(account *corev1.ServiceAccount, uid types.UID, whose ownership, may rights) string {
-	why := "was not made for this ManagedServiceAccount"
+	why := "was not created for this ManagedServiceAccount"
 	switch {
 	case whose == another:
 		return fmt.Sprintf("ServiceAccount %s/%s on the member belongs to an agent in another namespace: give each agent of a member its own --account-namespace",

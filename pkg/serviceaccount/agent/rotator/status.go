@@ -83,7 +83,7 @@ func reportFailure(account *authenticationv1beta1.ManagedServiceAccount, failure
 func messageOf(failure error) string {
 	message := untrusted.Truncate(failure.Error(), maxMessageBytes)
 	if apierrors.IsForbidden(failure) && !apierrors.HasStatusCause(failure, corev1.NamespaceTerminatingCause) {
-		message += ": the agent's role has to allow it"
+		message += ": grant this right to the agent's role"
 	}
 	return message
 }

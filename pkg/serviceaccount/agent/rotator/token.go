@@ -47,7 +47,7 @@ func (r *Reconciler) reconcileToken(ctx context.Context, account *authentication
 	next, due := decide(account, onMember.UID, found, r.Clock.Now())
 	switch next {
 	case spent:
-		return time.Time{}, mistake("The one token was issued and is gone, and spec.rotation.enabled is false: set it to true, or re-create the ManagedServiceAccount")
+		return time.Time{}, mistake("The only token was issued and no longer exists, and spec.rotation.enabled is false: set it to true, or re-create the ManagedServiceAccount")
 	case restore:
 		err = r.storeToken(ctx, account, secret, string(secret.Data[authenticationv1beta1.SecretKeyToken]), ca)
 	case request:

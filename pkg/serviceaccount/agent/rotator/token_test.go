@@ -79,7 +79,7 @@ func TestReportFailure_NamesTheRemedy(t *testing.T) {
 		mustLack string
 	}{
 		"mistake":     {mistake("rename it"), "rename it", "role"},
-		"no right":    {fmt.Errorf("asking: %w", apierrors.NewForbidden(resource, "a", errors.New("no"))), "the agent's role has to allow it", ""},
+		"no right":    {fmt.Errorf("asking: %w", apierrors.NewForbidden(resource, "a", errors.New("no"))), "grant this right to the agent's role", ""},
 		"terminating": {terminating, "being terminated", "role"},
 		"very long":   {errors.New(strings.Repeat("ä", maxMessageBytes)), "ä", "\ufffd"},
 	}

@@ -141,7 +141,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	case why == "" && !withdrawn:
 		return ctrl.Result{}, nil // it was never served
 	case why == "":
-		why = fmt.Sprintf("namespace %s is not given to a member any more: label it %s=<name>", account.Namespace, clusterv1beta1.LabelMember)
+		why = fmt.Sprintf("namespace %s is no longer assigned to a member: label it %s=<name>", account.Namespace, clusterv1beta1.LabelMember)
 	}
 	return ctrl.Result{}, ignoreRoutine(r.refuse(ctx, account, why))
 }

@@ -158,7 +158,7 @@ func TestReconcile_CopiesTheTokenOfTheMirror(t *testing.T) {
 	if b.account(keyOfMirror) != nil || b.token(keyOfSource) != "" {
 		t.Error("mirror or copy remain")
 	}
-	if told := b.told(); !strings.Contains(told, "is not given to a member any more") {
+	if told := b.told(); !strings.Contains(told, "is no longer assigned to a member") {
 		t.Errorf("told %q", told)
 	}
 }

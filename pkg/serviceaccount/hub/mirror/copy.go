@@ -31,7 +31,7 @@ func (r *Reconciler) copyToken(ctx context.Context, mirror, account *authenticat
 		return "", err
 	}
 	if !mayWrite(present, account) {
-		return fmt.Sprintf("Secret %s/%s was not made for this ManagedServiceAccount: delete it, or choose another name", present.Namespace, present.Name), nil
+		return fmt.Sprintf("Secret %s/%s was not created for this ManagedServiceAccount: delete it, or choose another name", present.Namespace, present.Name), nil
 	}
 	wanted := desiredCopy(present, account, token.Data)
 	switch {

@@ -76,7 +76,7 @@ func (c conditions) compared(out engine.ManifestResult) {
 	case len(out.Diff.Fields) > 0:
 		c.yes(kind, placementv1beta1.ReasonFoundDiff, "The object differs from the manifest")
 	default:
-		c.yes(kind, placementv1beta1.ReasonNoDiffFound, "The object is as the manifest wants it")
+		c.yes(kind, placementv1beta1.ReasonNoDiffFound, "The object is as the manifest specifies")
 	}
 }
 

@@ -44,7 +44,7 @@ func dialect() engine.Dialect {
 		RecreateAnnotation: placementv1beta1.ImmutableChangeAnnotation,
 		Waves:              manifest.DependencyWaves(),
 		Remedies: engine.Remedies{
-			Drifted:   "and whenToApply is IfNotDrifted: undo the change, bring it to the hub, or choose Always",
+			Drifted:   "and whenToApply is IfNotDrifted: revert the change, make it on the hub, or choose Always",
 			Differing: "and whenToTakeOver is IfNoDiff: make the two the same, or choose another whenToTakeOver",
 			Contested: "stop that client, or remove the object from the placement",
 			KeptNone:  "remove it from the placement",

@@ -110,6 +110,6 @@ func (r *records) isOfAnotherHub(ctx context.Context, record string) (bool, erro
 func foreignRecord(record *placementv1beta1.AppliedWork) *refusal.Refusal {
 	return &refusal.Refusal{Reason: engine.NotRecorded, Message: fmt.Sprintf(
 		"AppliedWork %q on the member belongs to Work %q in namespace %q of another hub: give the agent of one of the hubs a --hub-name, "+
-			"or rename the placement. If that hub is gone for good, annotate the MemberCluster with %s=%s",
+			"or rename the placement. If that hub no longer exists, annotate the MemberCluster with %s=%s",
 		record.Name, record.Spec.WorkName, record.Spec.WorkNamespace, clusterv1beta1.AnnotationFormerHub, record.Annotations[HubAnnotation])}
 }

@@ -76,7 +76,7 @@ func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerRefe
 	err := o.hub.List(ctx, list, client.InNamespace(o.options.HubNamespace), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
 	if err != nil {
-		return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
+		return nil, fmt.Errorf("finding other owners of %s %q: %w", e.Kind, e.Name, err)
 	}
 	found := ""
 	for i := range list.Items {

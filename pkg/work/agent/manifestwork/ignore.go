@@ -90,7 +90,7 @@ func removeAtPath(object *unstructured.Unstructured, path string) (err error) {
 	}()
 	at := strings.LastIndex(path, ".")
 	if at < 0 || strings.ContainsAny(path[at:], "[]()'\"*") {
-		return errors.New("it has to end with a dot and the name of a field")
+		return errors.New("it must end with a dot and the name of a field")
 	}
 	parsed, err := parsePath("ignoreFields", path[:at])
 	if err != nil {
@@ -129,7 +129,7 @@ func removeAtPointer(object *unstructured.Unstructured, pointer string) error {
 		return fmt.Errorf("it has more than %d bytes", longestPath)
 	}
 	if !strings.HasPrefix(pointer, "/") {
-		return errors.New("it has to begin with a slash")
+		return errors.New("it must begin with a slash")
 	}
 	operation, err := json.Marshal([]map[string]string{{"op": "remove", "path": pointer}})
 	if err != nil {

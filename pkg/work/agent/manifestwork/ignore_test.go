@@ -33,7 +33,7 @@ func TestLeaving_RemovesIgnoredFields(t *testing.T) {
 		"a JSONPath into a list":                    {present(workv1.IgnoreField{JSONPaths: []string{`.spec.template.spec.containers[?(@.name=="proxy")].image`}}), without(`,"image":"p:1"`), ""},
 		"a JSONPath to nothing":                     {present(workv1.IgnoreField{JSONPaths: []string{".spec.none.at"}}), scaled, ""},
 		"a JSONPath that is none":                   {present(workv1.IgnoreField{JSONPaths: []string{".spec[.replicas"}}), "", "JSONPath error in '.spec[.replicas'"},
-		"a JSONPath to a list":                      {present(workv1.IgnoreField{JSONPaths: []string{".spec.template.spec.containers[0]"}}), "", "it has to end with a dot"},
+		"a JSONPath to a list":                      {present(workv1.IgnoreField{JSONPaths: []string{".spec.template.spec.containers[0]"}}), "", "it must end with a dot"},
 		"a JSONPath to everything below everything": {present(workv1.IgnoreField{JSONPaths: []string{"..a..b..c"}}), "", "only once"},
 		"a pointer":                                 {present(workv1.IgnoreField{JSONPointers: []string{"/metadata/labels/b"}}), without(`,"b":"2"`), ""},
 		"a pointer to nothing":                      {present(workv1.IgnoreField{JSONPointers: []string{"/metadata/none/b"}}), scaled, ""},

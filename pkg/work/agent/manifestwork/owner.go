@@ -39,7 +39,7 @@ func (o owner) NextOwner(ctx context.Context, e engine.Entry) (*metav1.OwnerRefe
 	err := o.r.hub.List(ctx, list, client.InNamespace(o.r.options.Cluster), client.UnsafeDisableDeepCopy,
 		client.MatchingFields{worksByObject: manifest.KeyOf(e.Ref).String()})
 	if err != nil {
-		return nil, fmt.Errorf("asking who else wants %s %q: %w", e.Kind, e.Name, err)
+		return nil, fmt.Errorf("finding other owners of %s %q: %w", e.Kind, e.Name, err)
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; inherits(o.work, other, e.Ref) {

@@ -178,7 +178,7 @@ func (c Completion) Finding(kind string) Finding {
 // again.
 func (c Completion) Gone(kind string) Finding {
 	found := c.Finding(kind)
-	found.Message += ". It is gone from the member and is not run again. To run it again, change its spec"
+	found.Message += ". It no longer exists on the member and does not run again. To run it again, change its spec"
 	return found
 }
 

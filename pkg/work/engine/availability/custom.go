@@ -47,7 +47,7 @@ func custom(object *unstructured.Unstructured) Finding {
 	case !found:
 		return untracked()
 	case ready.generation > 0 && ready.generation < generation:
-		return Finding{NotYet, fmt.Sprintf("The controller of the %s has not said yet whether it is ready since the latest change", kind)}
+		return Finding{NotYet, fmt.Sprintf("The controller of the %s has not reported yet whether it is ready since the latest change", kind)}
 	case ready.status == "True":
 		return Finding{Available, fmt.Sprintf("The %s is ready", kind)}
 	}

@@ -29,7 +29,7 @@ func claim(c *corev1.PersistentVolumeClaim) Finding {
 func volume(v *corev1.PersistentVolume) Finding {
 	switch v.Status.Phase {
 	case corev1.VolumeReleased:
-		return Finding{NotYet, "The volume is released: the claim that it was bound to is gone. Remove spec.claimRef.uid on the member to have it bound again"}
+		return Finding{NotYet, "The volume is released: its claim was deleted. To bind it again, remove spec.claimRef.uid on the member"}
 	case corev1.VolumeFailed:
 		return Finding{NotYet, sentence("The volume failed", v.Status.Message)}
 	}

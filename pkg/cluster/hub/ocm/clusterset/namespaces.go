@@ -56,5 +56,5 @@ func (r *Reconciler) writeNamespaces(ctx context.Context, cluster *clusterv1.Man
 	updated := cluster.DeepCopy()
 	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Client, updated, func() {
 		updated.Status.ManagedNamespaces = wanted
-	}, "telling ManagedCluster %q which namespaces its sets want", cluster.Name))
+	}, "writing the namespaces of its sets to ManagedCluster %q", cluster.Name))
 }

@@ -78,7 +78,7 @@ func (a *Approver) removeUnserved(ctx context.Context, csr *certificatesv1.Certi
 		return ctrl.Result{RequeueAfter: left}, nil
 	}
 	if err := a.Client.Delete(ctx, csr, client.Preconditions{UID: &csr.UID}); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, fmt.Errorf("deleting CertificateSigningRequest %q, which nobody served: %w", csr.Name, err)
+		return ctrl.Result{}, fmt.Errorf("deleting unserved CertificateSigningRequest %q: %w", csr.Name, err)
 	}
 	return ctrl.Result{}, nil
 }

@@ -57,7 +57,7 @@ func (r *AddOnReconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return mgr.Add(&crdwait.Kinds{
 		Manager: mgr, Then: r.start,
 		Names:   []string{"managedclusteraddons." + managedcluster.AddOnKind().Group},
-		Missing: "No label of a ManagedCluster tells of add-ons until the hub serves them",
+		Missing: "ManagedClusters get no labels for add-ons until the hub serves ManagedClusterAddOns",
 	})
 }
 
@@ -108,7 +108,7 @@ func (r *AddOnReconciler) reconcile(ctx context.Context, cluster *clusterv1.Mana
 func (r *AddOnReconciler) setUnknown(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of metav1.Condition) error {
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: of.Status, Reason: of.Reason, Message: of.Message})
-	}, "saying of ManagedClusterAddOn %s/%s that nobody knows how it is", addOn.Namespace, addOn.Name)
+	}, "setting condition Available of ManagedClusterAddOn %s/%s to Unknown", addOn.Namespace, addOn.Name)
 }
 
 // labelsWith returns a cluster's labels with current add-on labels, and without those of removed

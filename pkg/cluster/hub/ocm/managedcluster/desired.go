@@ -56,10 +56,10 @@ func refuseNamespace(namespace *metav1.PartialObjectMetadata) *refusal.Refusal {
 	switch name := namespace.Name; {
 	case namespace.Labels[clusterv1.ClusterNameLabel] != name:
 		return refusal.New(clusterv1.ReasonNamespaceTaken,
-			"namespace %q was there before the cluster: if it is for the cluster, and its agent may have what is in it, label it %s=%s; else let the cluster join by another name",
+			"namespace %q existed before the cluster: if the cluster's agent can have it with its contents, label it %s=%s; otherwise join the cluster with another name",
 			name, clusterv1.ClusterNameLabel, name)
 	case namespace.DeletionTimestamp != nil:
-		return refusal.New(clusterv1.ReasonNamespaceTaken, "namespace %q is being deleted; it is made again as soon as it is gone", name)
+		return refusal.New(clusterv1.ReasonNamespaceTaken, "namespace %q is being deleted; it is re-created once the deletion is complete", name)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func TestRefuseNamespace_RefusesForeignNamespaces(t *testing.T) {
 	}{
 		"made for it":       {labels: map[string]string{clusterv1.ClusterNameLabel: "edge"}},
 		"somebody else's":   {refused: "label it open-cluster-management.io/cluster-name=edge"},
-		"another cluster's": {labels: map[string]string{clusterv1.ClusterNameLabel: "edge-1"}, refused: "was there before"},
+		"another cluster's": {labels: map[string]string{clusterv1.ClusterNameLabel: "edge-1"}, refused: "existed before"},
 		"on its way out":    {labels: map[string]string{clusterv1.ClusterNameLabel: "edge"}, going: true, refused: "being deleted"},
 	} {
 		namespace := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "edge", Labels: tc.labels}}

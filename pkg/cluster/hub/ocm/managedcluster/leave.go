@@ -155,7 +155,7 @@ func (r *Reconciler) deleteOrders(ctx context.Context, cluster *clusterv1.Manage
 		if object.DeletionTimestamp == nil {
 			err = r.Client.Delete(ctx, object, client.Preconditions{UID: &object.UID})
 		} else if force && len(object.Finalizers) > 0 {
-			log.FromContext(ctx).Info("Removing what is left of a cluster that is gone, without its agent", "kind", kind.Kind, "name", object.Name)
+			log.FromContext(ctx).Info("Removing the remaining objects of a deleted cluster without its agent", "kind", kind.Kind, "name", object.Name)
 			base := object.DeepCopy()
 			object.Finalizers = nil
 			err = r.Client.Patch(ctx, object, reconcileutil.PatchFrom(base))
@@ -185,7 +185,7 @@ func (r *Reconciler) list(ctx context.Context, kind schema.GroupVersionKind, nam
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := r.Live.List(ctx, list, client.InNamespace(namespace)); err != nil && !meta.IsNoMatchError(err) && client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("listing what is left of kind %s in namespace %q: %w", kind.Kind, namespace, err)
+		return nil, fmt.Errorf("listing remaining objects of kind %s in namespace %q: %w", kind.Kind, namespace, err)
 	}
 	for i := range list.Items {
 		list.Items[i].SetGroupVersionKind(kind)

@@ -165,7 +165,7 @@ func (r *Reconciler) end(ctx context.Context, cluster *clusterv1.ManagedCluster,
 		return nil
 	}
 	if err := r.Client.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting ManagedCluster %q, whose member is gone: %w", cluster.Name, err)
+		return fmt.Errorf("deleting ManagedCluster %q, whose member was deleted: %w", cluster.Name, err)
 	}
 	return nil
 }
