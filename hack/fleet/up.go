@@ -36,11 +36,11 @@ func up(ctx context.Context, o fleet.Options, asked settings) error {
 	j := &job{dir: o.Dir}
 	steps := []part{
 		{fmt.Sprintf("Starting a hub and %d members", len(o.Members)), j.start(o)},
-		{"Waiting until the members have joined, and answer through the hub", j.waitJoined},
-		{"Applying what of examples/ is not there yet", j.applyExamples},
+		{"Waiting until the members have joined and respond through the hub", j.waitJoined},
+		{"Applying the missing manifests of examples/", j.applyExamples},
 		{"Waiting until the placements are Available", j.waitAvailable},
 		{"Installing an add-on on member-1 with Helm, through the hub", j.installAddOn},
-		{"Trying two changes that must be refused", j.tryRefused},
+		{"Trying two changes that must be rejected", j.tryRefused},
 	}
 	if err := j.run(ctx, steps); err != nil {
 		return err
@@ -48,7 +48,7 @@ func up(ctx context.Context, o fleet.Options, asked settings) error {
 	if err := j.show(ctx); err != nil {
 		return j.explain("Showing the result", err)
 	}
-	fmt.Printf("\nIt stays up in the background (%s in all), and what of it dies is started again. make down stops it.\n", time.Since(begin).Round(time.Second))
+	fmt.Printf("\nThe fleet runs in the background and restarts what fails (started in %s). make down stops it.\n", time.Since(begin).Round(time.Second))
 	return nil
 }
 
@@ -63,7 +63,7 @@ func member(ctx context.Context, o fleet.Options, asked settings, name string) e
 	j := &job{dir: o.Dir}
 	if err := j.run(ctx, []part{
 		{"Starting " + name, j.start(o)},
-		{"Waiting until it has joined, and answers through the hub", j.waitJoined},
+		{"Waiting until it has joined and responds through the hub", j.waitJoined},
 	}); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (j *job) run(ctx context.Context, parts []part) error {
 func (j *job) start(o fleet.Options) func(context.Context) error {
 	return func(ctx context.Context) error {
 		fmt.Println("    Each is a real etcd, kube-apiserver and kube-controller-manager on loopback. Nodes and pods of the")
-		fmt.Println("    members are simulated by KWOK: they look alive and run nothing.")
+		fmt.Println("    members are simulated by KWOK: they look real and run nothing.")
 		// Nobody else starts anything meanwhile.
 		guard, err := supervisorProcess(o.Dir)
 		if err != nil {
@@ -218,7 +218,7 @@ func (j *job) tryRefused(ctx context.Context) error {
 		_, err := j.hub(ctx, "patch", "clusterresourceplacement", "shop", "--type=json", "--patch="+change.patch)
 		var refusal *fleet.CommandError
 		if !errors.As(err, &refusal) {
-			return fmt.Errorf("changing %s was not refused: %w", change.what, err)
+			return fmt.Errorf("changing %s was not rejected: %w", change.what, err)
 		}
 		fmt.Printf("    %s: %s\n", change.what, refusal.Stderr)
 	}
@@ -234,7 +234,7 @@ func (j *job) show(ctx context.Context) error {
 	}
 	shown := []table{{"The members", j.fleet.HubKubeconfig(), []string{"get", "memberclusters"}}}
 	if j.fleet.OCM {
-		shown = append(shown, table{"The same members, as clients of Open Cluster Management see them", j.fleet.HubKubeconfig(), []string{"get", "managedclusters"}})
+		shown = append(shown, table{"The same members as ManagedClusters", j.fleet.HubKubeconfig(), []string{"get", "managedclusters"}})
 	}
 	shown = append(shown,
 		table{"The placement shop", j.fleet.HubKubeconfig(), []string{"get", "clusterresourceplacement", "shop", "--output=jsonpath=" + conditions}})
@@ -244,7 +244,7 @@ func (j *job) show(ctx context.Context) error {
 		shown = append(shown, table{fmt.Sprintf("Deployments on %s, through the hub", m.Name), kubeconfig, []string{"get", "deployments", "--all-namespaces"}})
 		kubeconfigs = append(kubeconfigs, kubeconfig)
 	}
-	shown = append(shown, table{"Deployments on all members, asked at once, through the hub", j.fleet.FleetKubeconfig(), []string{"get", "deployments", "--all-namespaces"}})
+	shown = append(shown, table{"Deployments on all members, in one request through the hub", j.fleet.FleetKubeconfig(), []string{"get", "deployments", "--all-namespaces"}})
 	kubeconfigs = append(kubeconfigs, j.fleet.FleetKubeconfig())
 	for _, s := range shown {
 		out, err := j.fleet.Kubectl(ctx, s.kubeconfig, "", s.args...)
@@ -253,7 +253,7 @@ func (j *job) show(ctx context.Context) error {
 		}
 		fmt.Printf("\n%s\n%s", s.title, indent(out))
 	}
-	fmt.Printf("\nKubeconfigs, of user admin in group fleetgate:admins\n")
+	fmt.Printf("\nKubeconfigs of user admin in group fleetgate:admins\n")
 	for _, path := range kubeconfigs {
 		fmt.Println("   ", path)
 	}

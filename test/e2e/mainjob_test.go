@@ -117,7 +117,7 @@ var _ = Describe("make up", Ordered, func() {
 	})
 
 	It("writes kubeconfigs that differ only in the server's URL", func() {
-		paths := section("Kubeconfigs, of user admin in group fleetgate:admins")
+		paths := section("Kubeconfigs of user admin in group fleetgate:admins")
 		behind := map[string]string{
 			l.fleet.MemberKubeconfig("member-1"): "clustergateways/member-1/proxy",
 			l.fleet.MemberKubeconfig("member-2"): "clustergateways/member-2/proxy",
@@ -142,7 +142,7 @@ var _ = Describe("make up", Ordered, func() {
 	})
 
 	It("shows what all members have in one table", func() {
-		rows := section("Deployments on all members, asked at once, through the hub")
+		rows := section("Deployments on all members, in one request through the hub")
 		Expect(rows[0]).To(MatchRegexp(`^NAMESPACE +CLUSTER +NAME +READY`))
 		Expect(rows[1:]).To(ContainElements(MatchRegexp(`^shop +member-1 +web`), MatchRegexp(`^shop +member-2 +web`)))
 	})
@@ -381,7 +381,7 @@ var _ = Describe("make up", Ordered, func() {
 		DeferCleanup(agent.Thaw)
 		// Without this kill the tunnel times out after 25 s, with another message.
 		_, err := l.fleet.Kubectl(ctx, l.fleet.MemberKubeconfig("member-2"), "", "get", "namespaces")
-		Expect(err).To(MatchError(And(ContainSubstring("member-2"), ContainSubstring("gave no sign of life"))))
+		Expect(err).To(MatchError(And(ContainSubstring("member-2"), ContainSubstring("did not respond to a probe"))))
 		Expect(l.member(ctx, "member-1", "get", "namespaces", "--output=name")).To(ContainSubstring("namespace/shop"), "the other member is not affected")
 
 		Expect(agent.Thaw()).To(Succeed())
