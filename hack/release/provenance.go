@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// buildType is the type of the build; docs/how-to/release.md defines it.
+// buildType is the type of the build; hack/RELEASING.md defines it.
 const buildType = "https://fleetgate.io/release/v1"
 
 // These are predicate types of cosign: sign, slsaprovenance1 and spdxjson.

@@ -18,7 +18,8 @@ const (
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy.
 	ManagedBy = "fleetgate"
-	// AnnotationVersion is the version of the gateway that wrote the object.
+	// AnnotationVersion is on all objects that --install writes. Its value is the version of
+	// the gateway that wrote the object.
 	AnnotationVersion = "fleetgate.io/installed-version"
 
 	// portName is the name of the API's port in the Service.

@@ -5,7 +5,7 @@
 package documents
 
 import (
-	"fmt"
+	"encoding/csv"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -18,32 +18,41 @@ import (
 
 const root = "../.."
 
-// promises is the number of rows in the table of public promises.
+// promises is the number of public promises.
 const promises = 125
 
-// TestConformanceNamesRealTests fails for a row that names a test that does not exist.
+// TestConformanceNamesRealTests fails for a promise without a row, and for a row that names a test
+// that does not exist. A row can be for several promises.
 func TestConformanceNamesRealTests(t *testing.T) {
-	tests := testNames(t)
-	rows := 0
+	tests, seen := testNames(t), map[int]bool{}
 	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
 		cells := strings.Split(line, "|")
 		if len(cells) == 4 {
 			named(t, tests, line, cells[2])
 		}
-		if len(cells) != 6 {
+		if len(cells) != 6 || !regexp.MustCompile(`^ \d+(, \d+)* $`).MatchString(cells[1]) {
 			continue
 		}
-		row, err := strconv.Atoi(strings.TrimSpace(cells[1]))
-		if err != nil {
-			continue
+		numbered(t, seen, cells[1], promises)
+		if !strings.Contains(cells[4], "`") {
+			t.Errorf("row%shas no test", cells[1])
 		}
-		if rows++; row != rows {
-			t.Errorf("got row %d in the place of row %d", row, rows)
-		}
-		named(t, tests, fmt.Sprint("row ", row), cells[4])
+		named(t, tests, "row"+strings.TrimRight(cells[1], " "), cells[4])
 	}
-	if rows != promises {
-		t.Errorf("docs/conformance.md has %d rows, want %d", rows, promises)
+	if len(seen) != promises {
+		t.Errorf("docs/conformance.md has %d promises, want %d", len(seen), promises)
+	}
+}
+
+// numbered adds the numbers of a row to seen, each of which has one row.
+func numbered(t *testing.T, seen map[int]bool, list string, most int) {
+	t.Helper()
+	for _, text := range strings.Split(strings.TrimSpace(list), ", ") {
+		number, err := strconv.Atoi(text)
+		if err != nil || number < 1 || number > most || seen[number] {
+			t.Errorf("number %s is in two rows, or is not between 1 and %d", text, most)
+		}
+		seen[number] = true
 	}
 }
 
@@ -70,28 +79,28 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 // specs is the number of specs in upstream's suite for works.
 const specs = 85
 
-// TestSpecsOfWorksNameRealTests does the same for each spec. A row can be for several specs.
-func TestSpecsOfWorksNameRealTests(t *testing.T) {
+// TestSpecsNameRealTests does the same for each spec of upstream's suites for works, placements and registration. A
+// row can be for several specs. Those of works are numbered.
+func TestSpecsNameRealTests(t *testing.T) {
+	rows, err := csv.NewReader(strings.NewReader(read(t, "test/documents/testdata/ocm-specs.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
 	tests, seen := testNames(t), map[int]bool{}
-	for _, line := range strings.Split(read(t, "docs/conformance.md"), "\n") {
-		cells := strings.Split(line, "|")
-		if len(cells) != 5 || !regexp.MustCompile(`^ \d+(, \d+)* $`).MatchString(cells[1]) {
-			continue
-		}
-		for _, text := range strings.Split(strings.TrimSpace(cells[1]), ", ") {
-			number, err := strconv.Atoi(text)
-			if err != nil || number < 1 || number > specs || seen[number] {
-				t.Errorf("spec %s is in two rows, or there is none of this number", text)
+	for i, row := range rows[1:] {
+		suite, numbers, list := row[0], row[1], row[3]
+		for _, name := range strings.Split(list, "|") {
+			if !tests[name] && name != "not built" {
+				t.Errorf("row %d names the test %q, which does not exist", i+1, name)
 			}
-			seen[number] = true
 		}
-		if !strings.Contains(cells[3], "`") && !strings.Contains(cells[3], "not built") {
-			t.Errorf("specs%shave neither a test nor a reason", cells[1])
+		if suite != "works" {
+			continue // Only specs of works have numbers.
 		}
-		named(t, tests, "specs"+strings.TrimRight(cells[1], " "), cells[3])
+		numbered(t, seen, numbers, specs)
 	}
 	if len(seen) != specs {
-		t.Errorf("docs/conformance.md has %d specs of works, want %d", len(seen), specs)
+		t.Errorf("testdata/ocm-specs.csv has %d specs of works, want %d", len(seen), specs)
 	}
 }
 

@@ -23,6 +23,8 @@ func TestTablesAreThoseOfTheCode(t *testing.T) {
 		want                 string
 	}{
 		{"docs/architecture.md", "<!-- imports.", "<!-- end of imports -->", importTable(t)},
+		{"docs/reference/admission.md", "<!-- policies.", "<!-- end of policies -->", policiesTable(t)},
+		{"docs/reference/api.md", keysBegin, keysEnd, keysTable(t)},
 		{"docs/reference/metrics.md", "<!-- metrics.", "<!-- end of metrics -->", metricsTable(t)},
 	} {
 		text := read(t, table.document)
@@ -109,4 +111,27 @@ func pathsIn(e ast.Expr) []string {
 		return all
 	}
 	return textsIn(e)
+}
+
+// policiesTable has the rules of admission policies: the first paragraph of each source file that
+// begins with the name of its policy.
+func policiesTable(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| policy | rule |\n|---|---|\n")
+	rows := 0
+	walkIn(t, "pkg/webhook/policies", ".yaml", func(_, text string) {
+		_, comment, _ := strings.Cut(text, "\n\n")
+		comment, _, _ = strings.Cut(comment, "\n#\n")
+		name, rule, ok := strings.Cut(oneLine(strings.ReplaceAll(comment, "# ", "")), ": ")
+		if ok && strings.HasPrefix(name, "fleetgate-") && !strings.Contains(name, " ") {
+			rows++
+			fmt.Fprintf(&b, "| `%s` | %s |\n", name, rule)
+		}
+	})
+	const least = 18
+	if rows < least {
+		t.Fatalf("only %d policies explain their rule, at least %d are known", rows, least)
+	}
+	return b.String()
 }

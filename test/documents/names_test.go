@@ -17,8 +17,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
-
-	"fleetgate.io/fleetgate/pkg/apis/crds"
 )
 
 const keyPrefix = "fleetgate.io/"
@@ -44,32 +42,6 @@ func TestEveryKeyOfOursIsListed(t *testing.T) {
 	}
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("docs/reference/api.md lists other keys than the code has (-code +document):\n%s", diff)
-	}
-}
-
-// TestEveryKindIsListed compares the shipped CRDs with docs/reference/api.md: kinds, groups and versions, the
-// stored one first.
-func TestEveryKindIsListed(t *testing.T) {
-	shipped, err := crds.All()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{}
-	for _, crd := range shipped {
-		want[crd.Spec.Group+" "+crd.Spec.Names.Kind] = versionsOf(crd)
-	}
-	got := map[string]string{}
-	for _, row := range tables(section(t, read(t, "docs/reference/api.md"), "## Kinds by CustomResourceDefinition")) {
-		const columns = 4
-		if len(row) != columns {
-			continue // It is of the table of families.
-		}
-		for _, kind := range inBackticks(row[0]) {
-			got[strings.Trim(row[1], "`")+" "+kind] = row[2]
-		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/reference/api.md lists other kinds than ship (-shipped +document):\n%s", diff)
 	}
 }
 

@@ -70,15 +70,15 @@ func TestTheReferenceIsThatOfTheTypes(t *testing.T) {
 
 func referenceIndex(groups map[string][]*apiextensionsv1.CustomResourceDefinition) string {
 	var b strings.Builder
-	b.WriteString("# Reference of the API\n\nEvery field of every kind that is stored, made from the types. What acts on each kind is in [api.md](api.md). [All pages](../README.md#reference) lists the other pages of this folder.\n\n")
+	b.WriteString("# Reference of the API\n\nEvery kind that is stored, made from the types; each links to its fields. The first version is stored. All versions of a kind have the same fields. [api.md](api.md) has API families, kinds that are not stored, labels and annotations. [All pages](../README.md#reference) lists the other pages of this folder.\n\n")
 	b.WriteString("The configuration files of gateway and agent are in [" + configPage + "](" + configPage + ".md), the commands of the kubectl plugin in [" + commandsPage + "](" + commandsPage + ".md). [threats.md](threats.md) lists threats, their mitigations and tests.\n\n")
-	b.WriteString("| group | kinds |\n|---|---|\n")
+	b.WriteString("| kind | group | versions | meaning |\n|---|---|---|---|\n")
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		var kinds []string
 		for _, crd := range groups[group] {
-			kinds = append(kinds, fmt.Sprintf("[%s](%s.md#%s)", crd.Spec.Names.Kind, group, strings.ToLower(crd.Spec.Names.Kind)))
+			meaning, _, _ := strings.Cut(oneLine(newest(crd).Schema.OpenAPIV3Schema.Description), ". ")
+			fmt.Fprintf(&b, "| [%s](%s.md#%s) | `%s` | %s | %s. |\n", crd.Spec.Names.Kind, group, strings.ToLower(crd.Spec.Names.Kind),
+				group, versionsOf(crd), strings.TrimSuffix(meaning, "."))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s |\n", group, strings.Join(kinds, ", "))
 	}
 	return b.String()
 }

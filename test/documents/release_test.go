@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestReleasingIsDocumentedAsItIs compares docs/how-to/release.md with the release code: messages,
+// TestReleasingIsDocumentedAsItIs compares hack/RELEASING.md with the release code: messages,
 // statement types, and make variables.
 func TestReleasingIsDocumentedAsItIs(t *testing.T) {
 	var texts []string
@@ -19,25 +19,25 @@ func TestReleasingIsDocumentedAsItIs(t *testing.T) {
 	})
 	said, makefile := strings.Join(texts, "\n"), read(t, "Makefile")
 	compared := map[string]int{}
-	for _, row := range tables(section(t, read(t, "docs/how-to/release.md"), "## make release")) {
+	for _, row := range tables(section(t, read(t, "hack/RELEASING.md"), "## make release")) {
 		for _, name := range inBackticks(row[0]) {
 			if name == strings.ToUpper(name) {
 				compared["variables"]++
 				if !strings.Contains(makefile, "\n"+name+" ?=") {
-					t.Errorf("docs/how-to/release.md explains the variable %s, which the Makefile does not have", name)
+					t.Errorf("hack/RELEASING.md explains the variable %s, which the Makefile does not have", name)
 				}
 				continue
 			}
 			compared["messages"]++
 			if !strings.Contains(said, name) {
-				t.Errorf("docs/how-to/release.md explains %q, which nothing says", name)
+				t.Errorf("hack/RELEASING.md explains %q, which nothing says", name)
 			}
 		}
 		for _, kind := range inBackticks(row[1]) {
 			if strings.HasPrefix(kind, "https://") {
 				compared["types"]++
 				if !strings.Contains(said, kind) {
-					t.Errorf("docs/how-to/release.md says that there are statements of type %s, and there are none", kind)
+					t.Errorf("hack/RELEASING.md says that there are statements of type %s, and there are none", kind)
 				}
 			}
 		}
@@ -45,8 +45,8 @@ func TestReleasingIsDocumentedAsItIs(t *testing.T) {
 	if compared["variables"] < 5 || compared["messages"] < 5 || compared["types"] < 2 {
 		t.Errorf("compared only %v: this reads the wrong tables", compared)
 	}
-	if document := read(t, "docs/how-to/release.md"); !strings.Contains(document, "`"+buildTypeIn(t, said)+"`") {
-		t.Error("docs/how-to/release.md does not say what the build type of a release is")
+	if document := read(t, "hack/RELEASING.md"); !strings.Contains(document, "`"+buildTypeIn(t, said)+"`") {
+		t.Error("hack/RELEASING.md does not say what the build type of a release is")
 	}
 }
 

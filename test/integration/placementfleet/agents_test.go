@@ -25,9 +25,9 @@ import (
 
 const agentsNamespace = "agents"
 
-var _ = Describe("docs/how-to/agents.md", func() {
+var _ = Describe("docs/how-to/upgrade.md", func() {
 	It("shows commands that roll out another image to the agents' Deployments in stages, and roll it back", func(ctx SpecContext) {
-		page, err := transcript.Read("../../../docs/how-to/agents.md")
+		page, err := transcript.Read("../../../docs/how-to/upgrade.md")
 		Expect(err).NotTo(HaveOccurred())
 		const least = 10
 		Expect(len(page.Commands)).To(BeNumerically(">", least))

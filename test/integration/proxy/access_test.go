@@ -69,7 +69,7 @@ var _ = Describe("docs/how-to/access.md", func() {
 		Expect(err).NotTo(HaveOccurred())
 		files := shown.Files
 		Expect(files).To(HaveLen(2))
-		Expect(len(shown.Commands)).To(BeNumerically(">", 15))
+		Expect(len(shown.Commands)).To(BeNumerically(">", 12))
 		files["gateway.crt"] = string(served.ca)
 		homes := map[string]string{"admin": homeOf(hub.Config(), files), "jane": homeOf(hubConfig("jane", "shop-developers"), files)}
 		programs, err := env.Program("kubectl")

@@ -63,7 +63,8 @@ func RequestName(publicKey []byte) string {
 // creates the namespace, and grants agents without a credential the right to get these.
 const ReturningNamespace = "fleet-returning"
 
-// LabelReturning is on such a ClusterRegistration, with the member's name. The hub writes it.
+// LabelReturning is on a ClusterRegistration in ReturningNamespace, with the member's name. The hub
+// writes it.
 const LabelReturning = "fleetgate.io/returning"
 
 // ClusterName returns the name of the Cluster that the hub creates for a clientID that no Cluster

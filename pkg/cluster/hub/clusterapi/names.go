@@ -14,14 +14,14 @@ const (
 	// LabelAutoImport on a Cluster of Cluster API or on its namespace with the value "true" imports
 	// the cluster as a member. The Cluster's value overrides its namespace's. Users write it.
 	LabelAutoImport = "fleetgate.io/auto-import"
-	// AnnotationOrigin on a Cluster of fleet.cattle.io is the name of the Cluster of Cluster API in
-	// the same namespace from which it was created. The hub writes it.
+	// AnnotationOrigin is on a Cluster of fleet.cattle.io. Its value is the name of the Cluster
+	// of Cluster API in the same namespace from which it was created. The hub writes it.
 	AnnotationOrigin = "fleetgate.io/cluster-api-cluster"
-	// AnnotationOriginUID is that Cluster's UID: another one with its name is another cluster. The hub
-	// writes it.
+	// AnnotationOriginUID is on a Cluster of fleet.cattle.io. Its value is the UID of the
+	// Cluster of Cluster API: another one with its name is another cluster. The hub writes it.
 	AnnotationOriginUID = "fleetgate.io/cluster-api-uid"
-	// AnnotationLabels on a Cluster of fleet.cattle.io are the keys of the labels that it
-	// has from Cluster API, separated by commas. The hub writes it.
+	// AnnotationLabels is on a Cluster of fleet.cattle.io. Its value is the keys of the labels
+	// that it has from Cluster API, separated by commas. The hub writes it.
 	AnnotationLabels = "fleetgate.io/cluster-api-labels"
 )
 

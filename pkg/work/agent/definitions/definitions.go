@@ -19,8 +19,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
-// InstalledByLabel has the value InstalledByAgent on objects that the agent installed on the
-// member. The agent does not change definitions without it.
+// InstalledByLabel is on objects that the agent installed on the member, with the value
+// InstalledByAgent. The agent does not change definitions without it.
 const (
 	InstalledByLabel = "fleetgate.io/installed-by"
 	InstalledByAgent = "agent"

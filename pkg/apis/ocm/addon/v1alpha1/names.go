@@ -47,8 +47,9 @@ const (
 	// AnnotationPrefix is the prefix of the annotations that a ManagedClusterAddOn gets from its
 	// ManagedCluster.
 	AnnotationPrefix = GroupName + "/"
-	// CopiedAnnotation on a ManagedClusterAddOn lists the annotations that it got from its
-	// ManagedCluster, separated by commas. They are removed when the ManagedCluster loses them.
+	// CopiedAnnotation is on a ManagedClusterAddOn. Its value is the annotations that it got
+	// from its ManagedCluster, separated by commas. They are removed when the ManagedCluster
+	// loses them.
 	CopiedAnnotation = "fleetgate.io/copied-annotations"
 )
 

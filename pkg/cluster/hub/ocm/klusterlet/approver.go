@@ -32,8 +32,8 @@ import (
 // ApproverName is the name of the controller that Approver is, and of its events' source.
 const ApproverName = "klusterlet.approve"
 
-// AgentKeyAnnotation on a ManagedCluster whose agent was admitted without asking anybody
-// is the fingerprint of that agent's key: SHA-256 of it, in hexadecimal digits.
+// AgentKeyAnnotation is on a ManagedCluster whose agent was admitted without a person. Its value is
+// the fingerprint of that agent's key: its SHA-256 in hexadecimal digits.
 const AgentKeyAnnotation = "fleetgate.io/agent-key"
 
 const (

@@ -19,16 +19,20 @@ import (
 
 // Annotations of a ManagedCluster that shows a member.
 const (
-	// MemberAnnotation is the UID of the MemberCluster.
+	// MemberAnnotation is on a ManagedCluster that shows a member. Its value is the UID of the
+	// MemberCluster.
 	MemberAnnotation = "fleetgate.io/member-uid"
-	// IdentityAnnotation is the user whom the member's agent comes as, if others keep that.
+	// IdentityAnnotation is on a ManagedCluster that shows a member with an external identity.
+	// Its value is the user of the member's agent.
 	IdentityAnnotation = "fleetgate.io/member-identity"
-	// labelsAnnotation are the keys of the labels from the MemberCluster, separated by commas. Labels
-	// of users stay.
+	// labelsAnnotation is on a ManagedCluster that shows a member. Its value is the keys of the
+	// labels from the MemberCluster, separated by commas. Labels of users stay.
 	labelsAnnotation = "fleetgate.io/member-labels"
-	// acceptedAnnotation is the last decision on which both agreed.
+	// acceptedAnnotation is on a ManagedCluster that shows a member. Its value is the last
+	// decision on which both agreed.
 	acceptedAnnotation = "fleetgate.io/member-accepted"
-	// arrivedAnnotation, on the MemberCluster, is the last decision that was written to it.
+	// arrivedAnnotation is on a MemberCluster. Its value is the last decision that was written
+	// to it.
 	arrivedAnnotation = "fleetgate.io/accepted-decision"
 )
 

@@ -13,8 +13,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// taintsAnnotation are the keys of the taints that a ManagedCluster has from the MemberCluster, with
-// commas between them.
+// taintsAnnotation is on a ManagedCluster that shows a member. Its value is the keys of the taints
+// from the MemberCluster, separated by commas.
 const taintsAnnotation = "fleetgate.io/member-taints"
 
 // carryTaints copies the taints of a member to its mirror, for new picks only: a taint of a
