@@ -617,7 +617,7 @@ func TestProxy_MemberWithoutCredentialIsUnavailable(t *testing.T) {
 	m.setToken("")
 	res := g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil)
 	wantCode(t, res, http.StatusServiceUnavailable)
-	if got := statusOf(t, res).Message; !strings.Contains(got, "cannot prove itself") {
+	if got := statusOf(t, res).Message; !strings.Contains(got, "cannot authenticate") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -25,9 +25,9 @@ func TestTraces_ContinueFromGatewayThroughDialToMember(t *testing.T) {
 	var request, dial sdktrace.ReadOnlySpan
 	for _, span := range recorder.Ended() {
 		switch span.Name() {
-		case "Ask the member":
+		case "Request to the member":
 			request = span
-		case "Open a stream into the member":
+		case "Open a tunnel stream":
 			// The agent is asked through a stream of its own.
 			for _, attribute := range span.Attributes() {
 				if attribute.Value.AsString() == "apiserver" {

@@ -71,7 +71,7 @@ func (e *HubError) remedy() string {
 	case http.StatusForbidden:
 		return "this agent's identity is not allowed to serve this member; compare the member's name with spec.identity of its MemberCluster on the hub"
 	case http.StatusNotFound:
-		return "the hub knows no such member, or the gateway's API tunnel.fleetgate.io is not installed there"
+		return "the hub has no such member, or the gateway's API tunnel.fleetgate.io is not installed there"
 	case http.StatusServiceUnavailable:
 		return "the gateway on the hub is not available; see kubectl get apiservice v1alpha1.tunnel.fleetgate.io there"
 	}

@@ -34,7 +34,7 @@ const (
 )
 
 // errRightLost is the cause with which requests end whose caller lost the permission.
-var errRightLost = errors.New("the right to this request was taken away")
+var errRightLost = errors.New("the right to this request was revoked")
 
 // errUnreviewed is the errRightLost of a permission that nobody confirms.
 var errUnreviewed = fmt.Errorf("%w, or could not be reviewed for %v", errRightLost, MaxUnreviewed)

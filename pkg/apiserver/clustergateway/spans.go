@@ -31,7 +31,7 @@ func newSpans(provider trace.TracerProvider) spans {
 
 // begin starts the span of a request. end closes it with the response's code.
 func (s spans) begin(ctx context.Context, request *Request) (context.Context, func(code int)) {
-	ctx, span := s.tracer.Start(ctx, "Ask the member", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
+	ctx, span := s.tracer.Start(ctx, "Request to the member", trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(
 		attributeOf("fleetgate.member", request.Member), attributeOf("k8s.verb", request.Info.Verb),
 		attributeOf("k8s.api_group", request.Info.APIGroup), attributeOf("k8s.resource", request.Info.Resource),
 		attributeOf("k8s.subresource", request.Info.Subresource),
@@ -59,7 +59,7 @@ func (s spans) continueIn(ctx context.Context, h http.Header) {
 // ofDials adds a span to every stream that is opened.
 func (s spans) ofDials(dialer Dialer) Dialer {
 	return DialerFunc(func(ctx context.Context, member, target string) (net.Conn, error) {
-		ctx, span := s.tracer.Start(ctx, "Open a stream into the member", trace.WithAttributes(
+		ctx, span := s.tracer.Start(ctx, "Open a tunnel stream", trace.WithAttributes(
 			attributeOf("fleetgate.member", member), attributeOf("fleetgate.target", target)))
 		defer span.End()
 		conn, err := dialer.DialMember(ctx, member, target)

@@ -41,7 +41,7 @@ func memberHeader(r *http.Request) (http.Header, error) {
 	}
 	if len(kept) == 0 && strings.TrimSpace(accepted) != "" {
 		return nil, failure(http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-			"a view of the fleet answers in application/json, as objects or as tables: none of that is accepted")
+			"a view of the fleet responds with application/json, as objects or tables: the request accepts neither")
 	}
 	if len(kept) == 0 {
 		kept = []string{"application/json"}

@@ -42,7 +42,7 @@ func (wa *watch) check(watching context.Context) ([]byte, error) {
 		return nil, wa.undecided(err)
 	}
 	if decision != authorizer.DecisionAllow {
-		return nil, apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was taken away"))
+		return nil, apierrors.NewForbidden(viewResource, wa.x.request.view, errors.New("the right to it was revoked"))
 	}
 	view, err := wa.h.viewOf(ctx, wa.x.request.view)
 	if err != nil {

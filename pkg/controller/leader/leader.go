@@ -188,7 +188,7 @@ func (r *Runner) release(ctx context.Context) {
 		})
 	})
 	if err != nil {
-		log.FromContext(ctx).Info("The lease is not given back, and runs out", "lease", r.Name, "reason", err.Error())
+		log.FromContext(ctx).Info("Could not release the Lease; it expires", "lease", r.Name, "reason", err.Error())
 	}
 }
 
@@ -204,7 +204,7 @@ func (r *Runner) leadWhile(ctx, holding context.Context) error {
 	err := r.Lead(leading)
 	switch {
 	case leading.Err() == nil && err == nil:
-		return errors.New("what the leader does has ended by itself")
+		return errors.New("the leader's controllers ended unexpectedly")
 	case leading.Err() == nil:
 		return err
 	case err != nil:

@@ -134,9 +134,9 @@ func checkUser(u *clientcmdapi.AuthInfo) error {
 	refuse(u.TokenFile != "", "tokenFile is a path, which is not read: give token")
 	refuse(u.ClientCertificate != "", "client-certificate is a path, which is not read: give client-certificate-data")
 	refuse(u.ClientKey != "", "client-key is a path, which is not read: give client-key-data")
-	refuse(u.Username != "" || u.Password != "", "username and password are not taken by API servers: give a token or a client certificate")
+	refuse(u.Username != "" || u.Password != "", "API servers do not accept username and password: use a token or a client certificate")
 	refuse(u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0,
-		"as and its like must not be set: give the credential of the user itself")
+		"impersonation (as, as-groups and others) must not be set: use the credential of the user itself")
 	certificate := len(u.ClientCertificateData) > 0 || len(u.ClientKeyData) > 0
 	if certificate {
 		if err := untrusted.CheckKeyPair(u.ClientCertificateData, u.ClientKeyData); err != nil {

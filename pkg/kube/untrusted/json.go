@@ -55,7 +55,7 @@ func checkJSON(text []byte, limits Limits) error {
 			continue
 		}
 		if len(inside) > 0 && !inside[len(inside)-1].take(token) {
-			return fmt.Errorf("line %d: a key is there for the second time in its object", line())
+			return fmt.Errorf("line %d: a key occurs twice in its object", line())
 		}
 		switch token {
 		case json.Delim('{'):

@@ -52,7 +52,7 @@ func number(value any, line int) (any, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("line %d: it is a number that JSON does not know", line)
+	return nil, fmt.Errorf("line %d: it is a number that JSON does not support", line)
 }
 
 // tagged refuses a map or list with another type's tag.

@@ -26,7 +26,7 @@ func ToJSON(text []byte, limits Limits) ([]byte, error) {
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(value); err != nil {
-		return nil, errors.New("it has a number that JSON does not know")
+		return nil, errors.New("it has a number that JSON does not support")
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
@@ -192,7 +192,7 @@ func (r *reader) mapping(n *yamlv3.Node, depth int) (any, error) {
 			return nil, err
 		}
 		if _, twice := made[key]; twice {
-			return nil, fmt.Errorf("line %d: a key is there for the second time in its map", keyNode.Line)
+			return nil, fmt.Errorf("line %d: a key occurs twice in its map", keyNode.Line)
 		}
 		if made[key], err = r.value(valueNode, depth+1); err != nil {
 			return nil, err
@@ -226,7 +226,7 @@ func (r *reader) merged(n *yamlv3.Node, depth int) ([]map[string]any, error) {
 	for _, item := range list {
 		m, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("line %d: << takes a map or a list of maps", n.Line)
+			return nil, fmt.Errorf("line %d: << needs a map or a list of maps", n.Line)
 		}
 		maps = append(maps, m)
 	}

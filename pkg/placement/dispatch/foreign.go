@@ -66,7 +66,7 @@ func ofNamespace(namespace string, id placementv1beta1.ResourceIdentifier, envel
 	case known && !namespaced:
 		return unsent(foreign+": %s is of the whole cluster; find out who wrote the snapshot, and delete it", what)
 	case !known && !enveloped:
-		return fmt.Errorf("nothing is sent, as the hub does not serve the kind of %s any more and does not know whether it lives in namespaces; install its CustomResourceDefinition again, or take it off the selectors", what)
+		return fmt.Errorf("nothing is sent, as the hub no longer serves the kind of %s and cannot determine its scope; install its CustomResourceDefinition again, or remove it from the selectors", what)
 	}
 	return nil
 }

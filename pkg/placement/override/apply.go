@@ -16,7 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-const invalid = "the overrides make it an object that no API server takes"
+const invalid = "the overrides result in an object that no API server accepts"
 
 // Apply returns the member's manifests, in order, without those that a rule deletes. It does not change
 // its input. An error tells the author of the override what does not fit. It is a refusal if every rule

@@ -95,7 +95,7 @@ func (w *Watcher) confirm(ctx context.Context, gvr schema.GroupVersionResource, 
 		return
 	}
 	f.confirmed = true
-	log.FromContext(ctx).Info("Could not read a kind that placements select; those that have objects of it stay as they are until it can be read",
+	log.FromContext(ctx).Info("Could not read a kind that placements select; placements with its objects do not change until it can be read",
 		"resource", gvr.GroupResource().String(), "problem", f.text)
 	w.queueInterested(gvr)
 }

@@ -95,7 +95,7 @@ func (s *Selector) Forget(placement types.NamespacedName) { s.watcher.Forget(pla
 // selected kinds of which discovery does not know whether the hub serves them.
 func (s *Selector) resolve(namespace string, terms []placementv1beta1.ResourceSelectorTerm) ([]want, []Kind, []Unreadable, error) {
 	if namespace != "" && !NamespacePropagates(namespace) {
-		return nil, nil, nil, invalid("nothing of namespace %q is placed on members, as it belongs to Kubernetes or the fleet; make the placement in another namespace", namespace)
+		return nil, nil, nil, invalid("nothing of namespace %q is placed on members, because it belongs to Kubernetes or the fleet; create the placement in another namespace", namespace)
 	}
 	if s.kinds.filter.namespaces[namespace] {
 		return nil, nil, nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); make the placement in another namespace", namespace)

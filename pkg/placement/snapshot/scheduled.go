@@ -31,7 +31,7 @@ func (r *Reconciler) reportUnreadable(ctx context.Context, placement placementv1
 	}
 	return r.setScheduled(ctx, placement, metav1.Condition{
 		Status: metav1.ConditionUnknown, Reason: placementv1beta1.ReasonSchedulePending,
-		Message: fmt.Sprintf("Trying again, as %v; look at the API service or CustomResourceDefinition behind it", fault),
+		Message: fmt.Sprintf("Retrying, because %v; check its APIService or CustomResourceDefinition", fault),
 	})
 }
 

@@ -76,7 +76,7 @@ func (a *Checker) learn(ctx context.Context, accesses []Access) error {
 		}
 	}
 	if len(a.known)+len(missing) > maxReviews {
-		return fmt.Errorf("finding out what user %q may takes more than %d SubjectAccessReviews: write several smaller objects", a.user.Username, maxReviews)
+		return fmt.Errorf("checking the rights of user %q needs more than %d SubjectAccessReviews: write several smaller objects", a.user.Username, maxReviews)
 	}
 	allowed, err := inParallel(ctx, missing, a.allows)
 	if err != nil {

@@ -144,7 +144,7 @@ func (s *Server) StartedChecker() healthz.Checker {
 		}
 		for _, ca := range s.cas {
 			if _, known := ca.VerifyOptions(); !known {
-				return fmt.Errorf("no API server can prove itself: there is no CA in %s", ca.Name())
+				return fmt.Errorf("API servers cannot authenticate: there is no CA in %s", ca.Name())
 			}
 		}
 		return nil

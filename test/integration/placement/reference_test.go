@@ -105,7 +105,7 @@ var _ = Describe("The whole status, as clients compare it", func() {
 		bindings, err := bindingsOf(ctx, "xo")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(bindings["xo-1"].Status.Conditions).To(ContainElement(And(
-			HaveField("Type", "WorkSynchronized"), HaveField("Message", ContainSubstring("ConfigMap xo-shop/settings: the overrides make it an object that no API server takes")))))
+			HaveField("Type", "WorkSynchronized"), HaveField("Message", ContainSubstring("ConfigMap xo-shop/settings: the overrides result in an object that no API server accepts")))))
 	})
 
 	It("stays with a limit of one revision, and a blocked rollout removes nothing from members", func(ctx SpecContext) {

@@ -370,7 +370,7 @@ var _ = Describe("A ManagedServiceAccount in a namespace named like the cluster"
 		makeNamespace(ctx, "cluster-of-nobody", map[string]string{clusterv1beta1.LabelMember: "nobody"})
 		reserved, lost := apply(ctx, sample, "kube-given"), apply(ctx, sample, "cluster-of-nobody")
 		Eventually(func() string { return conditionIn(ctx, reserved, authenticationv1beta1.ConditionTokenReported).Message }).
-			Should(ContainSubstring("namespaces that begin with kube- cannot be given to a member"))
+			Should(ContainSubstring("namespaces that begin with kube- cannot be assigned to a member"))
 		Eventually(func() string { return conditionIn(ctx, lost, authenticationv1beta1.ConditionTokenReported).Message }).
 			Should(ContainSubstring("there is no member nobody"))
 	})

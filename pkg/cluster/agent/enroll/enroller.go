@@ -34,7 +34,7 @@ const (
 // ErrIdentityChanged is returned by Run if the hub knows the agent by another member name than
 // before. Everything that depends on the former name is invalid; the simplest remedy is to restart
 // the agent.
-var ErrIdentityChanged = errors.New("the hub knows this cluster as another member now: start the agent again")
+var ErrIdentityChanged = errors.New("the hub has registered this cluster as another member: restart the agent")
 
 // Options configures an Enroller.
 type Options struct {

@@ -151,7 +151,7 @@ func left(err error) metav1.Condition {
 		Type:    clusterv1beta1.ConditionJoined,
 		Status:  metav1.ConditionFalse,
 		Reason:  clusterv1beta1.ReasonInternalMemberClusterLeft,
-		Message: "the agent has left; what was placed on the member stays there",
+		Message: "the agent has left; placed resources stay on the member",
 	}
 }
 

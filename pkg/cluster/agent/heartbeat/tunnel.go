@@ -73,7 +73,7 @@ func tunnelWays() map[string]string {
 	return map[string]string{
 		clusterv1beta1.ReasonTunnelViaHub:          "the tunnel goes through the hub's API server",
 		clusterv1beta1.ReasonTunnelViaPort:         "the tunnel goes directly to the gateway's own port",
-		clusterv1beta1.ReasonTunnelViaKonnectivity: "the tunnel speaks Konnectivity's protocol, straight to its server",
+		clusterv1beta1.ReasonTunnelViaKonnectivity: "the tunnel uses Konnectivity's protocol, directly to its server",
 	}
 }
 

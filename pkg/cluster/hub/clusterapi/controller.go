@@ -176,7 +176,7 @@ func (r *reconciler) refuseName(ctx context.Context, origin *unstructured.Unstru
 		return err
 	}
 	r.Recorder.Eventf(origin, nil, corev1.EventTypeWarning, EventNameTaken, "Import",
-		"Cluster %q of %s is there and was not made for this one: delete it, or set the label %s to \"false\"",
+		"Cluster %q of %s exists and was not created for this one: delete it, or set the label %s to \"false\"",
 		fleet.Name, registrationv1alpha1.GroupName, LabelAutoImport)
 	return nil
 }

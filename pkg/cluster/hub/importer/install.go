@@ -31,7 +31,7 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 		return nil, err
 	}
 	if err != nil {
-		return failed(ReasonChartFailed, "%v: the agent's chart takes no such spec.privateRepoURL, spec.agentEnvVars, spec.agentTolerations, spec.agentAffinity, "+
+		return failed(ReasonChartFailed, "%v: the agent's chart does not accept this value of spec.privateRepoURL, spec.agentEnvVars, spec.agentTolerations, spec.agentAffinity, "+
 			"spec.agentResources or spec.agentPullSecrets", err), nil
 	}
 	config.Timeout = memberTimeout

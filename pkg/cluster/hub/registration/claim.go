@@ -61,7 +61,7 @@ func refuseAllowance(allowed allowance, cluster *registrationv1alpha1.Cluster) *
 	if cluster == nil || cluster.Annotations[AnnotationKey] == "" {
 		return nil
 	}
-	return conflict("Cluster %q has registered with another key: if the agent with that key is gone for good, "+
+	return conflict("Cluster %q has registered with another key: if the agent with that key no longer exists, "+
 		"remove the annotation %s from the Cluster, or give this agent a registration token with the annotation %s=%s; "+
 		"otherwise give it a client ID of its own",
 		cluster.Name, AnnotationKey, registrationv1alpha1.AnnotationForCluster, cluster.Name)

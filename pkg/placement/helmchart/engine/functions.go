@@ -13,11 +13,11 @@ import (
 // refusedFunctions are those whose result is not a function of their arguments.
 func refusedFunctions() map[string][]string {
 	return map[string][]string{
-		"gives something else each time: put the value into values.yaml": {
+		"returns another value each time: put the value into values.yaml": {
 			"randAlphaNum", "randAlpha", "randAscii", "randNumeric", "randBytes", "randInt", "shuffle", "uuidv4",
 			"bcrypt", "htpasswd", "encryptAES",
 		},
-		"makes another key each time: have it made on the member, as cert-manager does, or put it into the values": {
+		"creates another key each time: create it on the member, for example with cert-manager, or put it into the values": {
 			"genPrivateKey", "genCA", "genCAWithKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert", "genSignedCertWithKey",
 		},
 		"depends on the time at which the chart is rendered: put the value into values.yaml": {

@@ -98,11 +98,11 @@ func Given(namespace string, labels map[string]string, gatewayNamespace string) 
 		return "", ""
 	}
 	if namespace == gatewayNamespace {
-		return "", fmt.Sprintf("namespace %s is the gateway's own and cannot be given to a member", namespace)
+		return "", fmt.Sprintf("namespace %s is the gateway's own and cannot be assigned to a member", namespace)
 	}
 	for _, prefix := range reservedPrefixes {
 		if strings.HasPrefix(namespace, prefix) {
-			return "", fmt.Sprintf("namespaces that begin with %s cannot be given to a member", prefix)
+			return "", fmt.Sprintf("namespaces that begin with %s cannot be assigned to a member", prefix)
 		}
 	}
 	return member, ""

@@ -184,6 +184,6 @@ func (c Completion) Gone(kind string) Finding {
 
 // GoneUnseen is the evaluation of an expiring object that is gone before anybody saw its run end.
 func GoneUnseen(kind string) Finding {
-	return Finding{CompletionUnknown, fmt.Sprintf("The %s is gone from the member, and the agent has not seen how it ended. "+
-		"It expires after it ended and may have run, so it is not run again. To run it again, change its spec", kind)}
+	return Finding{CompletionUnknown, fmt.Sprintf("The %s no longer exists on the member, and the agent has not seen how it ended. "+
+		"It expires after it ended and may have run, so it does not run again. To run it again, change its spec", kind)}
 }
