@@ -50,7 +50,7 @@ func TestBelongsTo_LimitsNamespacedPlacement(t *testing.T) {
 		"cluster-scoped object with a namespace":          {"shop", plain("ClusterRole", "shop"), "is of the whole cluster"},
 		"cluster-scoped object in an envelope":            {"shop", enveloped("ClusterRole", "shop"), "is of the whole cluster"},
 		"unknown kind in an envelope":                     {"shop", enveloped("Gadget", "shop"), ""},
-		"unknown kind outside of an envelope":             {"shop", plain("Gadget", "shop"), "does not serve the kind"},
+		"unknown kind outside of an envelope":             {"shop", plain("Gadget", "shop"), "no longer serves the kind"},
 		"failed lookup of a kind":                         {"shop", plain("Broken", "shop"), "no discovery"},
 		"rendered object in the own namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"shop"}}`), ""},
 		"rendered object in another namespace":            {"shop", chart(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x","namespace":"other"}}`), `is of namespace "other"`},
