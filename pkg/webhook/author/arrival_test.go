@@ -209,7 +209,7 @@ func (s scene) enveloping() []Question {
 
 func allowed(t *testing.T, may rbac, questions []Question) bool {
 	t.Helper()
-	refused, err := askerOf(may).Refused(context.Background(), "this", questions)
+	refused, err := checkerOf(may).Refused(context.Background(), "this", questions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func (s *scene) place(t *testing.T, d dice, may rbac) (*snapshot.Group, types.Na
 			terms = append(terms, placementv1beta1.ResourceSelectorTerm{Group: one.kind.Group, Version: "v1", Kind: one.kind.Kind, Name: one.name})
 		}
 	}
-	bound, refusals, err := s.hub().Placement(context.Background(), askerOf(may), s.namespace, selectingBy(terms))
+	bound, refusals, err := s.hub().Placement(context.Background(), checkerOf(may), s.namespace, selectingBy(terms))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,7 +101,7 @@ func TestPlacement_AllowsOnlyReadableObjects(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := world{{kinds[4], "a", "x"}: true, {kinds[8], "a", "x"}: true, {kinds[5], "b", "x"}: true}
-			bound, refusals, err := w.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, selectingBy(tt.terms))
+			bound, refusals, err := w.hub().Placement(context.Background(), checkerOf(tt.rights), tt.namespace, selectingBy(tt.terms))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +156,7 @@ func TestPlacement_StatusMirrorRequiresPermissionToWriteStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			spec := selectingBy(tt.terms)
 			spec.Strategy.ReportBackStrategy = tt.back
-			_, refusals, err := world{}.hub().Placement(context.Background(), askerOf(tt.rights), tt.namespace, spec)
+			_, refusals, err := world{}.hub().Placement(context.Background(), checkerOf(tt.rights), tt.namespace, spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,7 +178,7 @@ func TestAsker_LimitsReviews(t *testing.T) {
 	for i := range questions {
 		questions[i] = needs(field.NewPath("data"), Access{Verb: "create", Resource: "configmaps", Name: fmt.Sprint(i)})
 	}
-	if _, err := askerOf(nil).May(context.Background(), questions...); err == nil || !strings.Contains(err.Error(), "write several smaller objects") {
+	if _, err := checkerOf(nil).May(context.Background(), questions...); err == nil || !strings.Contains(err.Error(), "write several smaller objects") {
 		t.Errorf("got %v, want a refusal that says what to do", err)
 	}
 	asked := make(chan struct{}, 10)
@@ -197,7 +197,7 @@ func TestAsker_LimitsReviews(t *testing.T) {
 func TestPlacement_FailedReviewIsAnError(t *testing.T) {
 	broken := errors.New("no answer")
 	unknown := Hub{Resources: func(schema.GroupVersionKind) (Resource, bool, error) { return Resource{}, false, broken }, Contents: world{}}
-	if _, _, err := unknown.Placement(context.Background(), askerOf(rbac{everythingIn("", anything)}), "", selectingBy([]placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")})); !errors.Is(err, broken) {
+	if _, _, err := unknown.Placement(context.Background(), checkerOf(rbac{everythingIn("", anything)}), "", selectingBy([]placementv1beta1.ResourceSelectorTerm{namespaceNamed("a")})); !errors.Is(err, broken) {
 		t.Errorf("got %v, want the error of the lookup", err)
 	}
 	if selection.ParseBound("no JSON").Covers(schema.GroupResource{Resource: "secrets"}, "a", "x") {

@@ -20,7 +20,7 @@ import (
 // seeds is the number of worlds for each property.
 const seeds = 5_000
 
-func askerOf(r rbac) *Checker {
+func checkerOf(r rbac) *Checker {
 	return NewChecker(authenticationv1.UserInfo{Username: "alice"}, hub{rbac: r})
 }
 
@@ -38,7 +38,7 @@ func TestProperty_NothingIsDeliveredWithoutPermission(t *testing.T) {
 		w, rights, namespace := world{}, d.rights(), pick(d, []string{"", "a"})
 		d.fill(w, d.IntN(10))
 		terms := d.terms(namespace)
-		bound, refusals, err := w.hub().Placement(context.Background(), askerOf(rights), namespace, selectingBy(terms))
+		bound, refusals, err := w.hub().Placement(context.Background(), checkerOf(rights), namespace, selectingBy(terms))
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -110,7 +110,7 @@ func TestProperty_NothingIsOverriddenWithoutPermission(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		refused, err := askerOf(rights).Refused(context.Background(), "an override", questions)
+		refused, err := checkerOf(rights).Refused(context.Background(), "an override", questions)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -166,7 +166,7 @@ func TestProperty_NothingIsEnvelopedWithoutPermission(t *testing.T) {
 			object.Object["roleRef"] = map[string]any{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": role}
 		}
 		questions := OfEnveloped(field.NewPath("data"), object, &Resource{Name: one.kind.Resource, Namespaced: one.kind.Namespaced})
-		refused, err := askerOf(rights).Refused(context.Background(), "an envelope", questions)
+		refused, err := checkerOf(rights).Refused(context.Background(), "an envelope", questions)
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

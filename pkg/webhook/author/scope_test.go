@@ -49,7 +49,7 @@ func TestScope_NamespaceInClusterScopedManifestIsIgnored(t *testing.T) {
 		"a namespaced kind in another namespace":     {bindingManifest("RoleBinding", "b"), namespaced, true},
 		"a namespaced kind without a namespace":      {bindingManifest("RoleBinding", ""), namespaced, true},
 	} {
-		refused, err := askerOf(owner).Refused(context.Background(), "a set", OfEnveloped(field.NewPath("data"), tc.object, tc.resource))
+		refused, err := checkerOf(owner).Refused(context.Background(), "a set", OfEnveloped(field.NewPath("data"), tc.object, tc.resource))
 		if err != nil || len(refused) > 0 != tc.refused {
 			t.Errorf("%s: refused %v, %v", name, refused, err)
 		}
@@ -87,7 +87,7 @@ func TestChecksWriter_TakesAnAdministrator(t *testing.T) {
 			t.Fatal(err)
 		}
 		for entrance, questions := range map[string][]Question{"a set": OfEnveloped(field.NewPath("data"), object, &Resource{Name: "things", Namespaced: true}), "an override": override} {
-			refused, err := askerOf(tc.rights).Refused(context.Background(), entrance, questions)
+			refused, err := checkerOf(tc.rights).Refused(context.Background(), entrance, questions)
 			if err != nil || len(refused) > 0 != tc.refused {
 				t.Errorf("%s in %s: refused %v, %v", name, entrance, refused, err)
 			}
@@ -169,13 +169,13 @@ func TestAsker_WildcardInNamespaceGrantsNoOwnVerb(t *testing.T) {
 		"not by other verbs, whichever they are":    {rule("a", "get", "create", "update"), false},
 	} {
 		for _, verb := range []string{placementv1beta1.PlaceVerb, placementv1beta1.RenderVerb, ExecuteVerb} {
-			may, err := askerOf(tc.rights).May(context.Background(), Question{Any: []Access{{Verb: verb, Resource: "secrets", Namespace: "a"}}})
+			may, err := checkerOf(tc.rights).May(context.Background(), Question{Any: []Access{{Verb: verb, Resource: "secrets", Namespace: "a"}}})
 			if err != nil || may[0] != tc.want {
 				t.Errorf("%s %s: %v, %v", verb, name, may, err)
 			}
 		}
 	}
-	if may, err := askerOf(rule("a", anything)).May(context.Background(), Question{Any: []Access{{Verb: "create", Resource: "secrets", Namespace: "a"}}}); err != nil || !may[0] {
+	if may, err := checkerOf(rule("a", anything)).May(context.Background(), Question{Any: []Access{{Verb: "create", Resource: "secrets", Namespace: "a"}}}); err != nil || !may[0] {
 		t.Errorf("create by * in the namespace: %v, %v", may, err)
 	}
 }
