@@ -10,12 +10,15 @@ import (
 )
 
 // servedBeside are the versions served in addition to the stored one, by the CRD's name. Other
-// kinds have one version.
+// kinds have one version, or are converted.
 var servedBeside = map[string][]string{
 	"memberclusters.cluster.kubernetes-fleet.io":         {"v1"},
 	"internalmemberclusters.cluster.kubernetes-fleet.io": {"v1"},
 
 	"managedserviceaccounts.authentication.open-cluster-management.io": {"v1alpha1"},
+
+	"addondeploymentconfigs.addon.open-cluster-management.io": {"v1beta1"},
+	"addontemplates.addon.open-cluster-management.io":         {"v1beta1"},
 
 	"clusterresourceplacements.placement.kubernetes-fleet.io":        {"v1"},
 	"resourceplacements.placement.kubernetes-fleet.io":               {"v1"},
@@ -40,6 +43,13 @@ var servedBeside = map[string][]string{
 	"stagedupdateruns.placement.kubernetes-fleet.io":              {"v1"},
 	"stagedupdatestrategies.placement.kubernetes-fleet.io":        {"v1"},
 	"approvalrequests.placement.kubernetes-fleet.io":              {"v1"},
+}
+
+// converted are the CRDs with versions of another schema, which the gateway converts. Each version
+// has its own Go type.
+var converted = []string{
+	"clustermanagementaddons.addon.open-cluster-management.io",
+	"managedclusteraddons.addon.open-cluster-management.io",
 }
 
 const clusterStagedUpdateRuns = "clusterstagedupdateruns.placement.kubernetes-fleet.io"

@@ -8,8 +8,7 @@
 // ManifestWorks. Configurations are objects of any kind; [AddOnDeploymentConfig] and
 // [AddOnTemplate] are kinds that many add-ons share.
 //
-// v1alpha1 is the stored version. v1beta1, which Open Cluster Management serves in addition, has
-// another schema and is not served.
+// v1alpha1 is the stored version. Package v1beta1 has the kinds with another schema in v1beta1.
 //
 // +kubebuilder:object:generate=true
 // +groupName=addon.open-cluster-management.io
