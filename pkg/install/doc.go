@@ -12,6 +12,9 @@
 // that a newer gateway installed, so that an old replica never removes fields. Objects that route
 // requests to the gateway follow the leader's version.
 //
+// A version that a gateway must convert is served only while the Keeper knows where the API server finds
+// the conversion.
+//
 // An installer can be killed at any time: the next one reaches the same state, after the first one's
 // Lease has expired.
 //

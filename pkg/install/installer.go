@@ -61,7 +61,11 @@ type Installer struct {
 func (i *Installer) InstallDefinitions(ctx context.Context) error {
 	objects := make([]client.Object, 0, len(i.Definitions))
 	for _, definition := range i.Definitions {
-		objects = append(objects, definition)
+		kept, err := i.keepConversion(ctx, definition)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, kept)
 	}
 	if err := i.install(ctx, objects, definitionsAtOnce); err != nil {
 		return fmt.Errorf("installing CustomResourceDefinitions: %w", err)

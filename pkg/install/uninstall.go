@@ -43,11 +43,14 @@ type Uninstaller struct {
 	Removed func(kind, name string)
 }
 
-// Uninstall first removes objects that reject requests: webhook configurations, then APIServices, which
-// block the deletion of every namespace while nobody serves them, then policies.
+// Uninstall first removes objects that reject requests: webhook configurations, conversions, then
+// APIServices, which block the deletion of every namespace while nobody serves them, then policies.
 // CustomResourceDefinitions and their objects stay. After a *RunningError nothing was done.
 func (u *Uninstaller) Uninstall(ctx context.Context) error {
 	if err := u.refuseIfRunning(ctx); err != nil {
+		return err
+	}
+	if err := u.stopConversion(ctx); err != nil {
 		return err
 	}
 	for _, list := range []client.ObjectList{

@@ -18,6 +18,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apiserver/frontproxy"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/conversion"
 	"fleetgate.io/fleetgate/pkg/webhook/immutability"
 	"fleetgate.io/fleetgate/pkg/webhook/intake"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
@@ -89,7 +90,12 @@ func (g *gateway) addWebhooks(ctx context.Context) error {
 		log.FromContext(ctx).Info("Author checks of ManifestWorkReplicaSets are disabled by placement.authorizeAuthors: false")
 	}
 	clusters := g.Features.ServesOCM(options.OCMRegistration)
-	if !g.Features.Runs(options.ComponentWebhook) || !fleet && !works && !clusters {
+	if g.Features.TakesReviews() {
+		// Also without add-ons: their definitions may still send conversions here.
+		g.manager.GetWebhookServer().Register(conversion.Path, conversion.Handler())
+	}
+	addOns := g.Features.ServesOCM(options.OCMAddOns)
+	if !g.Features.Runs(options.ComponentWebhook) || !fleet && !works && !clusters && !addOns {
 		return nil
 	}
 	strictness := webhook.Strictness{TrustAuthors: g.Placement.TrustsAuthors(), StrictEnvelopes: g.Placement.StrictEnvelopes}

@@ -16,6 +16,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/serviceaccount/hub/argocd"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/conversion"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 	"fleetgate.io/fleetgate/pkg/webhook/serving"
 )
@@ -68,8 +69,25 @@ func (g *gateway) wanted(ctx context.Context, self install.Account) (install.Ser
 	if err != nil {
 		return install.Serving{}, err
 	}
+	definitions, err := g.converted(reviews)
+	if err != nil {
+		return install.Serving{}, err
+	}
 	admission := g.admission(self)
-	return install.Serving{CABundle: ca, Extra: admission.Wanted(reviews), Obsolete: admission.Obsolete()}, nil
+	return install.Serving{CABundle: ca, Extra: append(admission.Wanted(reviews), definitions...), Obsolete: admission.Obsolete()}, nil
+}
+
+// converted returns the definitions of the kinds that this gateway converts. The API server presents
+// no certificate with conversions, so it must come through itself.
+func (g *gateway) converted(reviews webhook.Endpoint) ([]client.Object, error) {
+	if !g.Features.Runs(options.ComponentWebhook) || !g.Features.ServesOCM(options.OCMAddOns) {
+		return nil, nil
+	}
+	if !reviews.Aggregated {
+		return conversion.Definitions(nil)
+	}
+	to := reviews.ClientConfig(conversion.Path)
+	return conversion.Definitions(&to)
 }
 
 // admission returns the configuration of admission for the chosen parts.

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -35,6 +36,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
+	addonv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1beta1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
@@ -56,6 +58,8 @@ var (
 	hub       *env.Cluster
 	hubClient client.Client
 	gateway   *expect.Running
+	// conversions answers conversions between the versions of add-ons.
+	conversions *converter
 )
 
 func TestAddOns(t *testing.T) {
@@ -68,15 +72,20 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	hub = onehub.Start(ctx)
 	hubClient = expect.Client(build.Unlimited(hub.Config()), kinds())
 	ours, err := crds.ForHub(addonv1alpha1.GroupName, clusterv1.GroupName, workv1.GroupName, clusterv1beta1.GroupVersion.Group, authenticationv1beta1.GroupVersion.Group)
-	onehub.Serve(hub, ours, err)
+	onehub.Serve(hub, withoutBeta(ours), err)
+	before := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named("before-v1beta1")}
+	before.Spec.AddOnConfiguration.CRDName = "former"
+	expect.Created(ctx, hubClient, before)
 	giveTheGatewayItsRights(ctx)
 	enforcePolicies(ctx)
+	conversions = convert(ctx)
+	DeferCleanup(func() { conversions.running.Stop() })
 	gateway = start()
 	DeferCleanup(func() { gateway.Stop() })
 })
 
 func kinds() *runtime.Scheme {
-	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, addonv1alpha1.AddToScheme, clusterv1.AddToScheme, ocmclusterv1beta1.AddToScheme, workv1.AddToScheme,
+	return build.Scheme(scheme.AddToScheme, apiextensionsv1.AddToScheme, apiregistrationv1.AddToScheme, addonv1alpha1.AddToScheme, addonv1beta1.AddToScheme, clusterv1.AddToScheme, ocmclusterv1beta1.AddToScheme, workv1.AddToScheme,
 		clusterv1beta1.AddToScheme, authenticationv1beta1.AddToScheme)
 }
 

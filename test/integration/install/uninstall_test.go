@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -21,6 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/apis/crds"
 	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
+	"fleetgate.io/fleetgate/pkg/webhook/conversion"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
@@ -51,6 +53,10 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		i.Hub = install.Hub{Namespace: namespace, Service: "gateway", ExternalName: "127.0.0.1", APIPort: 1, CABundle: hub.CABundle}
 		i.APIs = []install.GroupVersion{{Group: "away.example.org", Version: "v1alpha1"}}
 		i.Extra = append(policies.Members(policies.Parameters{TokenLifetime: time.Hour}), webhook.Configurations(webhook.Endpoint{Namespace: namespace, Service: "gateway", Port: 1, CABundle: hub.CABundle})...)
+		to := webhook.Endpoint{Aggregated: true}.ClientConfig(conversion.Path)
+		converted, err := conversion.Definitions(&to)
+		Expect(err).NotTo(HaveOccurred())
+		i.Extra = append(i.Extra, converted...)
 		Expect(i.InstallBase(ctx)).To(Succeed())
 		Expect(i.InstallDefinitions(ctx)).To(Succeed())
 		Expect(i.InstallServing(ctx)).To(Succeed())
@@ -102,6 +108,16 @@ var _ = Describe("Uninstalling", Ordered, func() {
 		By("finding nothing to remove the second time")
 		Expect(uninstaller().Uninstall(ctx)).To(Succeed())
 		Expect(removed).To(BeEmpty())
+	})
+
+	It("stops conversions, which no gateway answers", func(ctx SpecContext) {
+		for _, plural := range []string{"managedclusteraddons", "clustermanagementaddons"} {
+			definition := get(ctx, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + ".addon.open-cluster-management.io"}})
+			Expect(definition.Spec.Conversion).To(Equal(&apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter}))
+			for _, version := range definition.Spec.Versions {
+				Expect(version.Served).To(Equal(version.Name == "v1alpha1"), version.Name)
+			}
+		}
 	})
 
 	It("keeps CRDs and their objects", func(ctx SpecContext) {

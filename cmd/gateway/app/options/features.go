@@ -125,7 +125,7 @@ func (o *Features) ServesProxy() bool { return o.Runs(ComponentProxy) && o.Serve
 
 // TakesReviews is true if this process answers the API server's reviews.
 func (o *Features) TakesReviews() bool {
-	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration))
+	return o.Runs(ComponentWebhook) && (o.Serves(APIFleet) || o.Serves(APIAdmission) || o.ServesOCM(OCMWorks) || o.ServesOCM(OCMRegistration) || o.ServesOCM(OCMAddOns))
 }
 
 // LeaseName is the name of the leader Lease. Gateways with different components do not
