@@ -33,6 +33,7 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/test/support/env"
 	"fleetgate.io/fleetgate/test/support/forwardproxy"
+	"fleetgate.io/fleetgate/test/support/transcript"
 )
 
 // klusterlet stands in for a klusterlet: it does with kubectl and its own credentials what the
@@ -155,7 +156,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		l = newFolder()
-		configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.AgentKind, "registration: {hubCertificate: true}")
+		configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.AgentKind, "registration: {hubCertificate: true}\nmember: {resourceScores: true}")
 		Expect(err).NotTo(HaveOccurred())
 		out, err = l.launcher(ctx, "-ocm", "-agent-flags="+configuration, "up")
 		Expect(err).NotTo(HaveOccurred(), out)
@@ -178,6 +179,17 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 	It("prints both views of its members", func() {
 		Expect(out).To(MatchRegexp(`(?s)The members\n +NAME +JOINED.*member-1 .*member-2 `))
 		Expect(out).To(MatchRegexp(`(?s)as clients of Open Cluster Management see them\n +NAME +HUB ACCEPTED +MANAGED CLUSTER URLS +JOINED +AVAILABLE +AGE\n +member-1 +true +https://\S+ +True +True .*\n +member-2 +true `))
+	})
+
+	It("prints what the page about add-ons shows", func(ctx SpecContext) {
+		page, err := transcript.Read("../../docs/how-to/ocm-addons.md")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(page.Commands).To(HaveLen(3))
+		for _, command := range page.Commands {
+			By(command.Line)
+			args := strings.Fields(strings.ReplaceAll(command.Line, `"`, ""))
+			Eventually(func() (string, error) { return l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), "", args[1:]...) }).Should(MatchRegexp(command.Pattern()))
+		}
 	})
 
 	It("accepts a cluster with a klusterlet that connects through a proxy", func(ctx SpecContext) {
@@ -209,6 +221,7 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 	})
 
 	It("gives agents of add-ons on its members certificates that somebody approved", func(ctx SpecContext) {
+		const addOns = "managedclusteraddons.v1alpha1.addon.open-cluster-management.io"
 		const secret, namespace = "clock-hub-kubeconfig", "--namespace=open-cluster-management-agent-addon"
 		out, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), `
 apiVersion: addon.open-cluster-management.io/v1alpha1
@@ -217,7 +230,7 @@ metadata: {namespace: member-1, name: clock}
 spec: {}
 `, "apply", "--filename=-")
 		Expect(err).NotTo(HaveOccurred(), out)
-		l.hub(ctx, "patch", "managedclusteraddon", "clock", "--namespace=member-1", "--subresource=status", "--type=merge", `--patch={"status":{"registrations":[{"signerName":"kubernetes.io/kube-apiserver-client"}]}}`)
+		l.hub(ctx, "patch", addOns, "clock", "--namespace=member-1", "--subresource=status", "--type=merge", `--patch={"status":{"registrations":[{"signerName":"kubernetes.io/kube-apiserver-client"}]}}`)
 		requests := func() []string {
 			return strings.Fields(l.hub(ctx, "get", "certificatesigningrequests", "--selector=open-cluster-management.io/addon-name=clock", "--output=jsonpath={.items[*].metadata.name}"))
 		}
@@ -227,10 +240,41 @@ spec: {}
 			Eventually(l.on(ctx, "member-1", ".data."+key, "secret", secret, namespace)).Should(MatchRegexp("^[0-9A-Za-z+/=]+$"))
 		}
 		Eventually(func() string {
-			return l.hub(ctx, "get", "managedclusteraddon", "clock", "--namespace=member-1", `--output=jsonpath={.status.kubeClientDriver} {.status.conditions[?(@.type=="ClusterCertificateRotated")].status}`)
+			return l.hub(ctx, "get", addOns, "clock", "--namespace=member-1", `--output=jsonpath={.status.kubeClientDriver} {.status.conditions[?(@.type=="ClusterCertificateRotated")].status}`)
 		}).Should(Equal("csr True"))
+		Eventually(func() string {
+			return l.hub(ctx, "get", "managedclusteraddon", "clock", "--namespace=member-1", `--output=jsonpath={.apiVersion} {.status.registrations[0].kubeClient.driver}`)
+		}).Should(Equal("addon.open-cluster-management.io/v1beta1 csr"))
 		l.hub(ctx, "delete", "managedclusteraddon", "clock", "--namespace=member-1")
 		Eventually(l.on(ctx, "member-1", ".metadata.name", "secret", secret, namespace)).Should(ContainSubstring("not found"))
+	})
+
+	It("ranks its members by the free resources that their agents report", func(ctx SpecContext) {
+		out, err := l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), `
+apiVersion: cluster.open-cluster-management.io/v1beta2
+kind: ManagedClusterSetBinding
+metadata: {namespace: default, name: default}
+spec: {clusterSet: default}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {namespace: default, name: roomy}
+spec:
+  numberOfClusters: 1
+  prioritizerPolicy:
+    mode: Exact
+    configurations: [{scoreCoordinate: {type: AddOn, addOn: {resourceName: resource-usage-score, scoreName: cpuAvailable}}}]
+`, "apply", "--filename=-")
+		Expect(err).NotTo(HaveOccurred(), out)
+		decided := func() string {
+			return l.hub(ctx, "get", "placementdecisions", "--namespace=default", "--selector=cluster.open-cluster-management.io/placement=roomy", "--output=jsonpath={.items[*].status.decisions[*].clusterName}")
+		}
+		for full, free := range map[string]string{"member-1": "member-2", "member-2": "member-1"} {
+			nodes := strings.Fields(l.member(ctx, full, "get", "nodes", "--output=jsonpath={.items[*].metadata.name}"))
+			l.member(ctx, full, append([]string{"cordon"}, nodes...)...)
+			Eventually(decided).Should(Equal(free))
+			l.member(ctx, full, append([]string{"uncordon"}, nodes...)...)
+		}
 	})
 
 	It("creates the managed namespaces of their set on its members, and reports it", func(ctx SpecContext) {

@@ -30,10 +30,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"fleetgate.io/fleetgate/cmd/agent/app/options"
+	"fleetgate.io/fleetgate/pkg/addon/agent/score"
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	ocmclusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	ocmclusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	tunnelv1alpha1 "fleetgate.io/fleetgate/pkg/apis/tunnel/v1alpha1"
@@ -62,6 +64,8 @@ type agent struct {
 	tunnelStatus *tunnelStatus
 	retained     prometheus.Gauge
 	grants       *impersonation.Grants
+	// free is counted for scores, if they are enabled.
+	free score.Free
 	// konnectivityMetrics are the metrics of a Konnectivity tunnel; nil without one.
 	konnectivityMetrics *konnectivity.AgentMetrics
 }
@@ -141,7 +145,7 @@ func newAgent(config *options.Config) (*agent, error) {
 	for _, add := range []func(*runtime.Scheme) error{
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme,
 		clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme, authenticationv1beta1.AddToScheme,
-		workv1.AddToScheme, ocmclusterv1.AddToScheme, addonv1alpha1.AddToScheme,
+		workv1.AddToScheme, ocmclusterv1.AddToScheme, ocmclusterv1alpha1.AddToScheme, addonv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("registering types: %w", err)

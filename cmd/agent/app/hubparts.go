@@ -49,7 +49,15 @@ func (a *agent) hubParts(reached *engine.Member, hubConfig *rest.Config, member 
 		return nil, err
 	}
 	addOns, err := a.addOns(hubConfig, member)
-	return []hubPart{works, namespaces, addOns}, err
+	if err != nil {
+		return nil, err
+	}
+	if !a.Member.ResourceScores {
+		namespaces.serve = a.withoutScores(hubConfig, member, namespaces.serve)
+		return []hubPart{works, namespaces, addOns}, nil
+	}
+	scores, err := a.scores(hubConfig, member)
+	return []hubPart{works, namespaces, addOns, scores}, err
 }
 
 // serveParts runs each part as soon as it can run. One request discovers the groups for all parts,

@@ -194,6 +194,9 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.tunnelStatus.reported
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
 	r.HubName = a.Hub.Name
+	if a.Member.ResourceScores {
+		r.Counted = a.free.Set
+	}
 	r.Move, r.Clock = a.enroller.Mover(), clock.RealClock{}
 	return r.SetupWithManager(hub)
 }

@@ -103,12 +103,12 @@ func both(changes ...func(*clusterv1beta1.PlacementSpec)) func(*clusterv1beta1.P
 	}
 }
 
-// scores uses a score, built in or of an AddOnPlacementScore called usage.
+// scores uses a score, built in, or of an AddOnPlacementScore whose name precedes a slash.
 func scores(name string) func(*clusterv1beta1.PlacementSpec) {
 	return func(spec *clusterv1beta1.PlacementSpec) {
 		coordinate := clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateBuiltIn, BuiltIn: name}
-		if addOn, ok := strings.CutPrefix(name, "usage/"); ok {
-			coordinate = clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateAddOn, AddOn: &clusterv1beta1.AddOnScore{ResourceName: "usage", ScoreName: addOn}}
+		if sheet, addOn, ok := strings.Cut(name, "/"); ok {
+			coordinate = clusterv1beta1.ScoreCoordinate{Type: clusterv1beta1.CoordinateAddOn, AddOn: &clusterv1beta1.AddOnScore{ResourceName: sheet, ScoreName: addOn}}
 		}
 		spec.PrioritizerPolicy.Configurations = append(spec.PrioritizerPolicy.Configurations, clusterv1beta1.PrioritizerConfig{ScoreCoordinate: coordinate, Weight: 1})
 	}

@@ -39,6 +39,10 @@ type MemberConfiguration struct {
 	// CollectNamespaces reports the names of the member's namespaces to the hub, up to 200, and keeps
 	// them up to date. New ResourcePlacements then skip a member that does not have their namespace.
 	CollectNamespaces bool `json:"collectNamespaces"`
+	// ResourceScores writes scores for the free CPU, memory and extended resources of the member to the
+	// AddOnPlacementScore resource-usage-score in the namespace of its ManagedCluster on the hub.
+	// Placements of Open Cluster Management rank clusters by them.
+	ResourceScores bool `json:"resourceScores"`
 }
 
 // AgentHubConfiguration is the hub and, for an agent that does not register, its credential there.

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -74,6 +75,9 @@ type Reconciler struct {
 	// Move, if set, switches to another URL and CA of the hub if they work, and returns the reason
 	// otherwise. It must be quick if nothing changes.
 	Move func(ctx context.Context, server string, ca []byte) error
+	// Counted, if set, is called with the free resources of the member after each count: what Pods can
+	// still request on nodes that take new ones. It must not block.
+	Counted func(free corev1.ResourceList)
 	// Clock tells the time.
 	Clock clock.PassiveClock
 	// Join, if set, starts the agent's work. It is called before each report of Joined and must be
@@ -241,6 +245,9 @@ func (r *Reconciler) count(ctx context.Context) *usage {
 		return nil
 	}
 	r.counted = r.Clock.Now()
+	if r.Counted != nil {
+		r.Counted(usage.free)
+	}
 	return usage
 }
 

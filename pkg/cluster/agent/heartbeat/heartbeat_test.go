@@ -220,3 +220,27 @@ func TestNextHeartbeat_StaysWithinFivePercent(t *testing.T) {
 		})
 	}
 }
+
+func TestUsage_FreeIsOfNodesThatTakePods(t *testing.T) {
+	u := newUsage()
+	node := func(name string, ready corev1.ConditionStatus, cordoned bool) *corev1.Node {
+		allocatable := resources("4", "8Gi")
+		allocatable["example.com/device"] = resource.MustParse("2")
+		return &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{Unschedulable: cordoned},
+			Status: corev1.NodeStatus{Allocatable: allocatable, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready}}},
+		}
+	}
+	u.addNode(node("a", corev1.ConditionTrue, false))
+	u.addNode(node("b", corev1.ConditionTrue, false))
+	u.addNode(node("cordoned", corev1.ConditionTrue, true))
+	u.addNode(node("lost", corev1.ConditionUnknown, false))
+	for _, on := range []string{"a", "cordoned", "lost"} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: on, Containers: []corev1.Container{container("1", "1Gi")}}}
+		pod.Spec.Containers[0].Resources.Requests["example.com/device"] = resource.MustParse("1")
+		u.addPod(pod)
+	}
+	if diff := cmp.Diff(map[string]string{"cpu": "7", "memory": "15Gi", "example.com/device": "3"}, texts(u.free)); diff != "" {
+		t.Errorf("free (-want +got):\n%s", diff)
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // usage sums up nodes and the requests of their Pods.
@@ -16,10 +17,16 @@ type usage struct {
 	// sampleNode is the first node by name.
 	sampleNode                       string
 	capacity, allocatable, requested corev1.ResourceList
+	// schedulable are the nodes that take new Pods, and free is what such Pods can request there.
+	schedulable sets.Set[string]
+	free        corev1.ResourceList
 }
 
 func newUsage() *usage {
-	u := &usage{capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{}, requested: corev1.ResourceList{}}
+	u := &usage{
+		capacity: corev1.ResourceList{}, allocatable: corev1.ResourceList{}, requested: corev1.ResourceList{},
+		schedulable: sets.New[string](), free: corev1.ResourceList{},
+	}
 	for _, name := range reportedResources() {
 		u.capacity[name], u.allocatable[name], u.requested[name] = resource.Quantity{}, resource.Quantity{}, resource.Quantity{}
 	}
@@ -36,6 +43,10 @@ func (u *usage) addNode(node *corev1.Node) {
 	}
 	add(u.capacity, node.Status.Capacity)
 	add(u.allocatable, node.Status.Allocatable)
+	if isReady(node) && !node.Spec.Unschedulable {
+		u.schedulable.Insert(node.Name)
+		sum(u.free, node.Status.Allocatable)
+	}
 }
 
 func isReady(node *corev1.Node) bool {
@@ -50,7 +61,14 @@ func (u *usage) addPod(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" || ended {
 		return
 	}
-	add(u.requested, requestsOf(&pod.Spec))
+	requests := requestsOf(&pod.Spec)
+	add(u.requested, requests)
+	if u.schedulable.Has(pod.Spec.NodeName) {
+		for name, quantity := range u.free {
+			quantity.Sub(requests[name])
+			u.free[name] = quantity
+		}
+	}
 }
 
 // available is the capacity that Pods can still request, at least zero.

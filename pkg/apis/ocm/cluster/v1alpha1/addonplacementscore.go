@@ -5,6 +5,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+// ResourceUsageScore is the name of the AddOnPlacementScore that fleetgate's agent writes.
+const ResourceUsageScore = "resource-usage-score"
+
 // AddOnPlacementScore holds scores of one cluster, by which Placements rank clusters. It is in the
 // cluster's namespace.
 //

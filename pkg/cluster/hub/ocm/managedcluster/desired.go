@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
@@ -176,7 +177,10 @@ func Roles() []*rbacv1.ClusterRole {
 			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{addOns}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"get", "list", "watch"}},
 			rbacv1.PolicyRule{APIGroups: []string{addOns}, Resources: []string{"managedclusteraddons/status"}, Verbs: []string{"patch", "update"}},
-			rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}}),
+			rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
+			// Not upstream's: for the scores of fleetgate's agent.
+			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"create", "delete", "get", "patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores/status"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"patch"}}),
 		shared(workRole,
 			rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{works}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
