@@ -134,3 +134,26 @@ func TestHandlers_QueueOnlyWhatIsConcerned(t *testing.T) {
 		t.Errorf("got %v, %v", addOns, err)
 	}
 }
+
+func TestHashes_AreKeyedLikeInManifestWorks(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	add := func(resource string, desired *addonv1alpha1.ConfigSpecHash) {
+		addOn.Status.ConfigReferences = append(addOn.Status.ConfigReferences, addonv1alpha1.ConfigReference{
+			ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: resource}, DesiredConfig: desired,
+		})
+	}
+	add("addontemplates", &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: "hello"}, SpecHash: "1"})
+	add("addondeploymentconfigs", &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: "default", Name: "deploy"}, SpecHash: "2"})
+	want := map[string]string{"addontemplates.addon.open-cluster-management.io//hello": "1", "addondeploymentconfigs.addon.open-cluster-management.io/default/deploy": "2"}
+	got, complete := Hashes(addOn)
+	if diff := cmp.Diff(want, got); diff != "" || !complete {
+		t.Errorf("complete is %v (-want +got)\n%s", complete, diff)
+	}
+	for name, missing := range map[string]*addonv1alpha1.ConfigSpecHash{"no configuration": nil, "no hash": {ConfigReferent: addonv1alpha1.ConfigReferent{Name: "x"}}} {
+		incomplete := addOn.DeepCopy()
+		incomplete.Status.ConfigReferences[0].DesiredConfig = missing
+		if _, complete := Hashes(incomplete); complete {
+			t.Errorf("%s: complete", name)
+		}
+	}
+}

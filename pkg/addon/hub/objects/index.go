@@ -6,6 +6,8 @@ package objects
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,9 @@ const (
 	// byPlacement finds the ClusterManagementAddOns that name a Placement, as namespace/name. A
 	// PlacementDecision has the name in a label, which is shortened if it is long.
 	byPlacement = "placement"
+	// byConfiguration finds the ManagedClusterAddOns that have a configuration in their status, as
+	// resource.group/namespace/name.
+	byConfiguration = "configuration"
 )
 
 // AddIndexes adds the indexes that this package reads to a manager's cache.
@@ -33,6 +38,13 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	})
 	if err != nil {
 		return fmt.Errorf("indexing ManagedClusterAddOns by add-on: %w", err)
+	}
+	err = indexer.IndexField(ctx, &addonv1alpha1.ManagedClusterAddOn{}, byConfiguration, func(object client.Object) []string {
+		hashes, _ := Hashes(object.(*addonv1alpha1.ManagedClusterAddOn))
+		return slices.Collect(maps.Keys(hashes))
+	})
+	if err != nil {
+		return fmt.Errorf("indexing ManagedClusterAddOns by configuration: %w", err)
 	}
 	err = indexer.IndexField(ctx, &addonv1alpha1.ClusterManagementAddOn{}, byPlacement, func(object client.Object) []string {
 		var names []string
@@ -45,6 +57,37 @@ func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		return fmt.Errorf("indexing ClusterManagementAddOns by Placement: %w", err)
 	}
 	return nil
+}
+
+// Hashes are the hashes of the configurations of an add-on, by the keys in the annotation of a
+// ManifestWork: resource.group/namespace/name. The namespace of a cluster-scoped one is empty. It is
+// false if a hash is missing.
+func Hashes(addOn *addonv1alpha1.ManagedClusterAddOn) (map[string]string, bool) {
+	hashes, complete := map[string]string{}, true
+	for _, reference := range addOn.Status.ConfigReferences {
+		if reference.DesiredConfig == nil {
+			complete = false
+			continue
+		}
+		complete = complete && reference.DesiredConfig.SpecHash != ""
+		hashes[configurationValue(reference.ConfigGroupResource, reference.DesiredConfig.Namespace, reference.DesiredConfig.Name)] = reference.DesiredConfig.SpecHash
+	}
+	return hashes, complete
+}
+
+func configurationValue(kind addonv1alpha1.ConfigGroupResource, namespace, name string) string {
+	value := kind.Resource
+	if kind.Group != "" {
+		value += "." + kind.Group
+	}
+	return value + "/" + namespace + "/" + name
+}
+
+// OfConfiguration queues the ManagedClusterAddOns that have a configuration of this kind.
+func OfConfiguration(cache client.Reader, kind addonv1alpha1.ConfigGroupResource) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, config client.Object) []reconcile.Request {
+		return enqueue.All(ctx, cache, &addonv1alpha1.ManagedClusterAddOnList{}, client.MatchingFields{byConfiguration: configurationValue(kind, config.GetNamespace(), config.GetName())})
+	})
 }
 
 func placementValue(namespace, label string) string { return namespace + "/" + label }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
@@ -79,24 +80,8 @@ func hasConfigurations(work *workv1.ManifestWork, addOn *addonv1alpha1.ManagedCl
 	if err := untrusted.UnmarshalJSON([]byte(text), untrusted.Object, &used); err != nil {
 		return false
 	}
-	desired := map[string]string{}
-	for _, reference := range addOn.Status.ConfigReferences {
-		if reference.DesiredConfig == nil || reference.DesiredConfig.SpecHash == "" {
-			return false
-		}
-		desired[keyOf(reference)] = reference.DesiredConfig.SpecHash
-	}
-	return maps.Equal(used, desired)
-}
-
-// keyOf is the key of a configuration in the annotation of a ManifestWork:
-// resource.group/namespace/name. The namespace of a cluster-scoped one is empty.
-func keyOf(reference addonv1alpha1.ConfigReference) string {
-	kind := reference.Resource
-	if reference.Group != "" {
-		kind += "." + reference.Group
-	}
-	return kind + "/" + reference.DesiredConfig.Namespace + "/" + reference.DesiredConfig.Name
+	desired, complete := objects.Hashes(addOn)
+	return complete && maps.Equal(used, desired)
 }
 
 // isReady reports whether the cluster has applied the current manifests.

@@ -79,16 +79,6 @@ func TestProgressing_ReportsWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestKeyOf_OfAClusterScopedKind(t *testing.T) {
-	reference := addonv1alpha1.ConfigReference{
-		ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"},
-		DesiredConfig:       &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Name: "hello"}},
-	}
-	if got := keyOf(reference); got != "addontemplates.addon.open-cluster-management.io//hello" {
-		t.Error(got)
-	}
-}
-
 func TestDesiredStatus_KeepsAppliedConfigurations(t *testing.T) {
 	addOn := addOnWith("1f6a", "ManifestApplied")
 	desiredStatus(&addOn.Status, metav1.Condition{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Completed"})
