@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	workv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
@@ -50,13 +51,28 @@ func forget(object any) (any, error) {
 	}
 	work.Annotations[specHashKey] = specHash
 	work.Spec = workv1.ManifestWorkSpec{DeleteOption: work.Spec.DeleteOption}
-	work.Status.ResourceStatus = workv1.ManifestResourceStatus{}
+	work.Status.ResourceStatus = feedbackOfAddOn(work)
 	work.ManagedFields = nil
 	return work, nil
 }
 
-// hashOf is the hash of a ManifestWork's spec, whether the object is from the cache or complete.
-func hashOf(work *workv1.ManifestWork) (string, error) {
+// feedbackOfAddOn is what a cluster reports about the objects of an add-on, which its template's
+// controller needs.
+func feedbackOfAddOn(work *workv1.ManifestWork) workv1.ManifestResourceStatus {
+	status := workv1.ManifestResourceStatus{}
+	if work.Labels[addonv1alpha1.AddOnNameLabel] == "" {
+		return status
+	}
+	for _, manifest := range work.Status.ResourceStatus.Manifests {
+		if len(manifest.StatusFeedback.Values) > 0 {
+			status.Manifests = append(status.Manifests, workv1.ManifestCondition{ResourceMeta: manifest.ResourceMeta, StatusFeedback: manifest.StatusFeedback})
+		}
+	}
+	return status
+}
+
+// HashOf is the hash of a ManifestWork's spec, whether the object is from the cache or complete.
+func HashOf(work *workv1.ManifestWork) (string, error) {
 	if known, ok := work.Annotations[specHashKey]; ok {
 		return known, nil
 	}

@@ -28,7 +28,7 @@ func TestForget_IgnoresHashFromTheAPI(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := hashOf(kept.(*workv1.ManifestWork)); err != nil || got == wanted || got == "" {
+		if got, err := HashOf(kept.(*workv1.ManifestWork)); err != nil || got == wanted || got == "" {
 			t.Fatalf("the hash is %q, %v: that of the annotation is %q", got, err, wanted)
 		}
 	}

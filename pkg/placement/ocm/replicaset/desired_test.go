@@ -97,7 +97,7 @@ func TestForget_KeepsHashAndDeleteOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	work := kept.(*workv1.ManifestWork)
-	if got, _ := hashOf(work); got != want {
+	if got, _ := HashOf(work); got != want {
 		t.Errorf("its hash is %s, want %s", got, want)
 	}
 	if len(work.Spec.Workload.Manifests)+len(work.Status.ResourceStatus.Manifests)+len(work.ManagedFields) > 0 || work.Spec.DeleteOption == nil {

@@ -148,7 +148,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		if !d.clusters.Has(cluster) {
 			continue
 		}
-		if have, err := hashOf(work); err != nil {
+		if have, err := HashOf(work); err != nil {
 			return nil, err
 		} else if have != hash && work.DeletionTimestamp == nil {
 			continue
