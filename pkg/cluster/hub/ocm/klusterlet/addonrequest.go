@@ -13,6 +13,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,6 +98,31 @@ func RefuseAddOn(csr *certificatesv1.CertificateSigningRequest) *refusal.Refusal
 	}
 	return refusal.New(ReasonInvalidAddOnRequest, "the gateway does not sign such a request of an add-on, although it is approved: %s",
 		strings.TrimPrefix(refused.Message, notPrefix))
+}
+
+// ParseAddOn returns the content of a request by an agent of the cluster in its label, or by the add-on's
+// agent there, for a client certificate. Its error is a refusal. Whoever approves compares the subject.
+func ParseAddOn(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
+	request := addOnRequest{cluster: csr.Labels[clusterv1.ClusterNameLabel], addOn: csr.Labels[addonv1alpha1.AddOnNameLabel]}
+	parsed, refused := parseAddOn(csr, request.addOn)
+	if refused == nil && !request.requestedBy(csr.Spec.Username) {
+		refused = not("%q is no agent of cluster %q", csr.Spec.Username, request.cluster)
+	}
+	if refused != nil {
+		return nil, refusal.New(ReasonInvalidAddOnRequest, "the gateway does not approve such a request of an add-on: %s", strings.TrimPrefix(refused.Message, notPrefix))
+	}
+	return parsed, nil
+}
+
+// SignAddOn signs a request that ParseAddOn accepts with the authority of an add-on.
+func SignAddOn(clock clock.PassiveClock) func(certificate, key, request []byte, life time.Duration) ([]byte, error) {
+	return func(certificate, key, request []byte, life time.Duration) ([]byte, error) {
+		signer, err := NewSigner(certificate, key, clock)
+		if err != nil {
+			return nil, err
+		}
+		return signer.Sign(request, ptr.To(int32(life.Seconds())))
+	}
 }
 
 func parseAddOn(csr *certificatesv1.CertificateSigningRequest, addOn string) (*x509.CertificateRequest, *refusal.Refusal) {

@@ -43,11 +43,11 @@ type Signer struct {
 func NewSigner(certificate, key []byte, clock clock.PassiveClock) (*Signer, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("reading the authority that signs for klusterlets: %w", err)
+		return nil, fmt.Errorf("reading the authority that is to sign: %w", err)
 	}
 	signer, ok := pair.PrivateKey.(crypto.Signer)
 	if !ok || !pair.Leaf.IsCA || pair.Leaf.KeyUsage != 0 && pair.Leaf.KeyUsage&x509.KeyUsageCertSign == 0 {
-		return nil, errors.New("the certificate that is to sign for klusterlets is not an authority's: give that of the API server's --client-ca-file")
+		return nil, errors.New("the certificate that is to sign is not an authority's: for klusterlets, give that of the API server's --client-ca-file")
 	}
 	return &Signer{authority: pair.Leaf, key: signer, clock: clock}, nil
 }
@@ -73,7 +73,7 @@ func (s *Signer) Sign(request []byte, seconds *int32) ([]byte, error) {
 		ends = s.authority.NotAfter
 	}
 	if !ends.After(now) {
-		return nil, refusal.New(ReasonAuthorityExpired, "the authority that signs for klusterlets has expired at %s: give the gateway a new one", s.authority.NotAfter)
+		return nil, refusal.New(ReasonAuthorityExpired, "the authority that is to sign has expired at %s: replace it", s.authority.NotAfter)
 	}
 	const serialBits = 127
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), serialBits))
