@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"fleetgate.io/fleetgate/pkg/addon/agent/registration"
@@ -90,6 +91,41 @@ func TestTheRightsForKlusterletsAreOfOneSource(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("asked for: %v (-fleet +chart)\n%s", asked, diff)
+		}
+	}
+}
+
+// TestTheRightsForTemplatesAreOfOneSource: with add-ons, the gateway may impersonate one account, whose
+// rights are those of all other tests.
+func TestTheRightsForTemplatesAreOfOneSource(t *testing.T) {
+	source := strings.Split(read(t, root+"/test/support/fleet/addons-rbac.yaml"), "\n---\n")
+	want := map[string]rbacv1.ClusterRole{}
+	for _, document := range source {
+		role := rbacv1.ClusterRole{}
+		if unmarshal(t, document, &role); len(role.Rules) > 0 {
+			want[role.Kind] = rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace}, Rules: role.Rules}
+		}
+	}
+	_, rules, _ := strings.Cut(source[2], "\nrules:\n")
+	compare(t, chart("gateway")+"/files/addon-manager.yaml", strings.TrimSpace(rules)+"\n")
+	for set, asked := range map[string]bool{"apis={ocm},ocm={works,addons}": true, "apis={ocm},ocm={works}": false, "apis={ocm},ocm={works,addons},rbac.create=false": false} {
+		rendered, err := render(t, "gateway", hubAccess, "--set="+set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, expected := map[string]rbacv1.ClusterRole{}, map[string]rbacv1.ClusterRole{}
+		if asked {
+			expected = want
+		}
+		for document := range strings.SplitSeq(rendered, "\n---\n") {
+			role := rbacv1.ClusterRole{}
+			unmarshal(t, document, &role)
+			if len(role.Rules) > 0 && (strings.HasSuffix(role.Name, ":addons") || strings.HasSuffix(role.Name, ":addon-manager")) {
+				got[role.Kind] = rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Namespace: role.Namespace}, Rules: role.Rules}
+			}
+		}
+		if diff := cmp.Diff(expected, got); diff != "" {
+			t.Errorf("%s (-fleet +chart)\n%s", set, diff)
 		}
 	}
 }

@@ -47,6 +47,7 @@ var jsonOtherwise = map[string]string{
 	"pkg/placement/statusback/report.go":                ofObjects,
 	"pkg/placement/statusback/controller.go":            ofObjects,
 	"pkg/placement/selection/bound.go":                  ofObjects,
+	"pkg/addon/hub/template/render/render.go":           "it decodes what pkg/kube/untrusted has checked, with numbers as Kubernetes has them",
 	"pkg/work/manifest/identity.go":                     ofObjects,
 	"pkg/work/manifest/decode.go":                       ofObjects,
 	"pkg/work/engine/applied.go":                        ofObjects,

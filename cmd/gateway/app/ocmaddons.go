@@ -11,8 +11,10 @@ import (
 
 	"fleetgate.io/fleetgate/cmd/gateway/app/options"
 	addons "fleetgate.io/fleetgate/pkg/addon/hub"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/klusterlet"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
+	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 )
 
 // addOCMAddOns serves add-ons of Open Cluster Management, in the leader. Members are shown with the
@@ -21,7 +23,10 @@ func (g *gateway) addOCMAddOns(ctx context.Context, mgr ctrl.Manager) error {
 	if !g.Features.Runs(options.ComponentControllers) || !g.Features.ServesOCM(options.OCMAddOns) {
 		return nil
 	}
-	serving := addons.Options{Clock: clock.RealClock{}, Workers: ocmWorkers, Agents: klusterlet.AgentsOf(nil), Transform: g.common.Transform}
+	serving := addons.Options{
+		Clock: clock.RealClock{}, Workers: ocmWorkers, Agents: klusterlet.AgentsOf(nil), Transform: g.common.Transform, HashOf: replicaset.HashOf,
+		Authority: template.Authority{Parse: klusterlet.ParseAddOn, Sign: klusterlet.SignAddOn(clock.RealClock{})},
+	}
 	if g.Features.ServesOCM(options.OCMRegistration) && g.Features.Serves(options.APIFleet) {
 		serving.Agents = klusterlet.AgentsOf(membermirror.Members{Hub: mgr.GetClient()})
 	}

@@ -11,6 +11,7 @@
 // unavailability with the cluster's, are in pkg/cluster/hub/ocm/klusterlet, which also signs
 // certificates of their agents if nobody else does.
 //
-// It creates no ManifestWork, grants agents of add-ons no rights, approves none of their requests and
-// reads no configuration: the add-on's manager does.
+// Package template is the manager of add-ons that have AddOnTemplates. For all others it creates no
+// ManifestWork, grants agents of add-ons no rights, approves none of their requests and reads no
+// configuration: the add-on's manager does.
 package hub

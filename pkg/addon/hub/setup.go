@@ -12,14 +12,17 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/builtin"
 	"fleetgate.io/fleetgate/pkg/addon/hub/configuration"
 	"fleetgate.io/fleetgate/pkg/addon/hub/install"
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	"fleetgate.io/fleetgate/pkg/addon/hub/token"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
 )
 
@@ -33,6 +36,10 @@ type Options struct {
 	Members builtin.Members
 	// Agents are the users of a cluster that may request tokens of the accounts of its add-ons.
 	Agents func(context.Context, *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
+	// Authority checks and signs certificates of add-ons with templates.
+	Authority template.Authority
+	// HashOf is the hash of the spec of a ManifestWork from the manager's cache.
+	HashOf func(*workv1.ManifestWork) (string, error)
 	// Transform reduces cached accounts and roles. Nil: no transform.
 	Transform toolscache.TransformFunc
 }
@@ -50,8 +57,19 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.Add(accounts); err != nil {
 		return fmt.Errorf("adding the cache of the accounts of add-ons: %w", err)
 	}
+	templates, err := template.NewCache(mgr.GetConfig(), cache.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultTransform: o.Transform})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(templates); err != nil {
+		return fmt.Errorf("adding the cache for add-ons with templates: %w", err)
+	}
+	serveTemplates, err := o.templates(ctx, mgr, templates)
+	if err != nil {
+		return err
+	}
 	return mgr.Add(&crdwait.Kinds{
-		Manager: mgr, Then: func(mgr ctrl.Manager) error { return o.start(mgr, accounts) },
+		Manager: mgr, Then: func(mgr ctrl.Manager) error { return o.start(mgr, accounts, serveTemplates...) },
 		Names: []string{
 			"managedclusters.cluster.open-cluster-management.io", "placements.cluster.open-cluster-management.io",
 			"placementdecisions.cluster.open-cluster-management.io", "manifestworks.work.open-cluster-management.io",
@@ -60,14 +78,38 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	})
 }
 
-func (o Options) start(mgr ctrl.Manager, accounts cache.Cache) error {
+// controller is what start adds to a manager.
+type controller interface{ SetupWithManager(ctrl.Manager) error }
+
+// templates are the controllers of add-ons with templates.
+func (o Options) templates(ctx context.Context, mgr ctrl.Manager, cached cache.Cache) ([]controller, error) {
+	manager, err := client.New(template.AsManager(mgr.GetConfig()), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("making a client for what templates ask for: %w", err)
+	}
+	bindings := &template.Bindings{Manager: manager, Cache: cached}
+	if err := bindings.AddIndexes(ctx); err != nil {
+		return nil, err
+	}
+	hub, configs := mgr.GetClient(), mgr.GetCache()
+	return []controller{
+		&template.Hashes{Client: hub, Configs: configs, Workers: o.Workers},
+		&template.Reconciler{Client: hub, Configs: configs, HashOf: o.HashOf, Bindings: bindings, Workers: o.Workers},
+		&template.Requests{
+			Authority: o.Authority, Client: hub, Configs: configs, Cache: cached, Manager: manager,
+			Recorder: mgr.GetEventRecorder(template.RequestsName), Clock: o.Clock, Workers: o.Workers,
+		},
+	}, nil
+}
+
+func (o Options) start(mgr ctrl.Manager, accounts cache.Cache, more ...controller) error {
 	hub := mgr.GetClient()
-	controllers := []interface{ SetupWithManager(ctrl.Manager) error }{
+	controllers := append(more,
 		&install.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Workers: o.Workers},
 		&configuration.Reconciler{Client: hub, Clock: o.Clock, Workers: o.Workers},
 		&progress.Reconciler{Client: hub, Workers: o.Workers},
 		&token.Reconciler{Client: hub, Objects: accounts, Live: mgr.GetAPIReader(), Agents: o.Agents, Workers: o.Workers},
-	}
+	)
 	if o.Members != nil {
 		controllers = append(controllers, &builtin.Reconciler{Client: hub, Members: o.Members, Workers: o.Workers})
 	}

@@ -22,6 +22,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,6 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
+	runtimemanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"fleetgate.io/fleetgate/pkg/addon/agent/registration"
@@ -43,6 +45,8 @@ import (
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
+	"fleetgate.io/fleetgate/pkg/work/agent/manifestwork"
+	"fleetgate.io/fleetgate/pkg/work/engine"
 	"fleetgate.io/fleetgate/test/support/build"
 	"fleetgate.io/fleetgate/test/support/expect"
 )
@@ -240,4 +244,45 @@ func requestFor(cluster, addOn, label string) *certificatesv1.CertificateSigning
 
 func tokenRequest() *authenticationv1.TokenRequest {
 	return &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](3600)}}
+}
+
+// appliesWorks runs the agent's part that applies the ManifestWorks of the cluster.
+func (m *member) appliesWorks() {
+	GinkgoHelper()
+	skip := true
+	running := expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
+		mgr, err := ctrl.NewManager(build.Unlimited(hub.Config()), ctrl.Options{
+			Scheme: kinds(), Metrics: server.Options{BindAddress: "0"},
+			Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{m.name: {}}}, Controller: config.Controller{SkipNameValidation: &skip},
+		})
+		if err != nil {
+			return nil, err
+		}
+		reached, err := engine.NewMember(hub.Config())
+		if err != nil {
+			return nil, err
+		}
+		if err := mgr.Add(runtimemanager.RunnableFunc(reached.Watcher.Run)); err != nil {
+			return nil, err
+		}
+		works, err := manifestwork.New(manifestwork.Options{Cluster: m.name, HubURL: hub.Config().Host + "/" + m.name, AgentID: m.name, MemberAPI: reached, Tuning: engine.Tuning{Unwatched: time.Second}})
+		if err != nil {
+			return nil, err
+		}
+		return mgr.Start, works.SetupWithManager(ctx, mgr)
+	})
+	DeferCleanup(running.Stop)
+}
+
+// eventsAbout are the notes of the events about a request.
+func eventsAbout(ctx context.Context, name string) ([]string, error) {
+	list := &eventsv1.EventList{}
+	err := hubClient.List(ctx, list)
+	var notes []string
+	for i := range list.Items {
+		if list.Items[i].Regarding.Name == name {
+			notes = append(notes, list.Items[i].Note)
+		}
+	}
+	return notes, err
 }

@@ -9,8 +9,10 @@ package addons_test
 
 import (
 	"context"
+	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,11 +29,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/yaml"
 
 	addons "fleetgate.io/fleetgate/pkg/addon/hub"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/apis/crds"
@@ -45,6 +48,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/membermirror"
 	"fleetgate.io/fleetgate/pkg/placement/ocm/replicaset"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/pkg/work/agent/definitions"
 	"fleetgate.io/fleetgate/test/support/artifacts"
 	"fleetgate.io/fleetgate/test/support/build"
 	"fleetgate.io/fleetgate/test/support/env"
@@ -60,6 +64,8 @@ var (
 	gateway   *expect.Running
 	// conversions answers conversions between the versions of add-ons.
 	conversions *converter
+	// workUpdates counts the updates of ManifestWorks that the gateway requested.
+	workUpdates atomic.Int64
 )
 
 func TestAddOns(t *testing.T) {
@@ -76,6 +82,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	before := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named("before-v1beta1")}
 	before.Spec.AddOnConfiguration.CRDName = "former"
 	expect.Created(ctx, hubClient, before)
+	Expect(definitions.Ensure(ctx, hubClient, workv1.GroupName)).To(Succeed())
 	giveTheGatewayItsRights(ctx)
 	enforcePolicies(ctx)
 	conversions = convert(ctx)
@@ -89,16 +96,20 @@ func kinds() *runtime.Scheme {
 		clusterv1beta1.AddToScheme, authenticationv1beta1.AddToScheme)
 }
 
-// giveTheGatewayItsRights grants the rights of an installation, and no others.
+// giveTheGatewayItsRights grants the rights of an installation that also accepts klusterlets, and no
+// others.
 func giveTheGatewayItsRights(ctx context.Context) {
 	GinkgoHelper()
-	manifest, err := os.ReadFile("../../support/fleet/gateway-rbac.yaml")
-	Expect(err).NotTo(HaveOccurred())
-	for document := range strings.SplitSeq(string(manifest), "\n---\n") {
-		object := &unstructured.Unstructured{}
-		Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
-		if object.GetNamespace() == "" {
-			expect.Created(ctx, hubClient, object)
+	expect.Created(ctx, hubClient, build.Namespace(addonv1alpha1.HubNamespace))
+	for _, file := range []string{"gateway-rbac.yaml", "klusterlets-rbac.yaml", "addons-rbac.yaml"} {
+		manifest, err := os.ReadFile("../../support/fleet/" + file)
+		Expect(err).NotTo(HaveOccurred())
+		for document := range strings.SplitSeq(string(manifest), "\n---\n") {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(document), object)).To(Succeed())
+			if object.GetNamespace() == "" || object.GetNamespace() == addonv1alpha1.HubNamespace {
+				expect.Created(ctx, hubClient, object)
+			}
 		}
 	}
 }
@@ -122,25 +133,38 @@ func enforcePolicies(ctx context.Context) {
 	Eventually(func() error { return clientOf(gatewayUser).Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
 }
 
+type counted func(*http.Request) (*http.Response, error)
+
+func (c counted) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
+
 // start runs the gateway's part, like its leader.
 func start() *expect.Running {
 	GinkgoHelper()
-	rest, err := hub.ConfigFor(gatewayUser)
+	config, err := hub.ConfigFor(gatewayUser)
 	Expect(err).NotTo(HaveOccurred())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return counted(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifestworks/") {
+				workUpdates.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
 	skip := true
 	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
-		mgr, err := ctrl.NewManager(build.Unlimited(rest), ctrl.Options{
+		mgr, err := ctrl.NewManager(build.Unlimited(config), ctrl.Options{
 			Scheme:     kinds(),
 			Metrics:    server.Options{BindAddress: "0"},
 			Cache:      cache.Options{ByObject: replicaset.CacheOptions()},
-			Controller: config.Controller{SkipNameValidation: &skip},
+			Controller: controllers.Controller{SkipNameValidation: &skip},
 		})
 		if err != nil {
 			return nil, err
 		}
 		return mgr.Start, addons.SetupWithManager(ctx, mgr, addons.Options{
 			Clock: clock.RealClock{}, Workers: 4, Members: membermirror.Members{Hub: mgr.GetClient()},
-			Agents: klusterlet.AgentsOf(membermirror.Members{Hub: mgr.GetClient()}),
+			Agents: klusterlet.AgentsOf(membermirror.Members{Hub: mgr.GetClient()}), HashOf: replicaset.HashOf,
+			Authority: template.Authority{Parse: klusterlet.ParseAddOn, Sign: klusterlet.SignAddOn(clock.RealClock{})},
 		})
 	})
 }

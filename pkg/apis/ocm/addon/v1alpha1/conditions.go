@@ -22,6 +22,8 @@ const (
 	ConditionManifestApplied = "ManifestApplied"
 	// ConditionHostingManifestApplied is the same for the ManifestWorks on the hosting cluster.
 	ConditionHostingManifestApplied = "HostingManifestApplied"
+	// ConditionHookCompleted is True when the Jobs and Pods that run before the deletion have succeeded.
+	ConditionHookCompleted = "HookManifestCompleted"
 	// ConditionTokenInfrastructureReady is True when the hub has the account of which the add-on's
 	// agent gets tokens. Its message has the account's UID. It is absent with another driver.
 	ConditionTokenInfrastructureReady = "TokenInfrastructureReady"
@@ -55,6 +57,47 @@ const (
 	ReasonConfigurationsConfigured = "ConfigurationsConfigured"
 	// ReasonConfigurationsNotConfigured goes with False.
 	ReasonConfigurationsNotConfigured = "ConfigurationsNotConfigured"
+)
+
+// Reasons of RegistrationApplied of add-ons with an AddOnTemplate.
+const (
+	// ReasonSetPermissionApplied goes with True.
+	ReasonSetPermissionApplied = "SetPermissionApplied"
+	// ReasonSetPermissionFailed goes with False; the message names the right that is missing.
+	ReasonSetPermissionFailed = "SetPermissionFailed"
+)
+
+// Reasons of ManifestApplied of add-ons with an AddOnTemplate.
+const (
+	// ReasonManifestsApplied goes with True.
+	ReasonManifestsApplied = "AddonManifestApplied"
+	// ReasonManifestsApplyFailed goes with False: the cluster did not apply the ManifestWork.
+	ReasonManifestsApplyFailed = "AddonManifestAppliedFailed"
+	// ReasonManifestWorkApplyFailed goes with False: the hub could not create the ManifestWork.
+	ReasonManifestWorkApplyFailed = "ManifestWorkApplyFailed"
+)
+
+// Reasons of HookManifestCompleted.
+const (
+	// ReasonHookCompleted goes with True.
+	ReasonHookCompleted = "HookManifestIsCompleted"
+	// ReasonHookNotCompleted goes with False.
+	ReasonHookNotCompleted = "HookManifestIsNotCompleted"
+)
+
+// Reasons of Available of add-ons with an AddOnTemplate.
+const (
+	// ReasonProbeAvailable goes with True.
+	ReasonProbeAvailable = "ProbeAvailable"
+	// ReasonProbeUnavailable goes with False: a workload is not ready.
+	ReasonProbeUnavailable = "ProbeUnavailable"
+	// ReasonNoProbeResult goes with Unknown: the cluster has not reported the state of the workloads.
+	ReasonNoProbeResult = "NoProbeResult"
+	// ReasonWorkNotFound goes with Unknown: there is no ManifestWork.
+	ReasonWorkNotFound = "WorkNotFound"
+	// ReasonWorkNotApplied goes with Unknown or False: the cluster does not have what the ManifestWork
+	// has.
+	ReasonWorkNotApplied = "WorkNotApplied"
 )
 
 // Reasons of Available of add-ons with a Lease.

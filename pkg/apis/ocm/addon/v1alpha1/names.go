@@ -11,6 +11,11 @@ const (
 	// AddOnNamespaceLabel is on ManifestWorks in the namespace of another cluster, which hosts the
 	// agent of the add-on. Its value is the namespace of the ManagedClusterAddOn.
 	AddOnNamespaceLabel = "open-cluster-management.io/addon-namespace"
+	// TemplateLabel is on RoleBindings that the hub creates for the agents of add-ons with an
+	// AddOnTemplate. Its value is empty.
+	TemplateLabel = "open-cluster-management.io/addon-template-name"
+	// PreDeleteLabel is a deprecated form of PreDeleteAnnotation.
+	PreDeleteLabel = "open-cluster-management.io/addon-pre-delete"
 	// BuiltInLabel is on ManagedClusterAddOns that show a feature of fleetgate's agent. Its value is
 	// true.
 	BuiltInLabel = "fleetgate.io/built-in"
@@ -47,10 +52,28 @@ const (
 	// AnnotationPrefix is the prefix of the annotations that a ManagedClusterAddOn gets from its
 	// ManagedCluster.
 	AnnotationPrefix = GroupName + "/"
+	// PreDeleteAnnotation is on Jobs and Pods of a template that run before the add-on is deleted.
+	PreDeleteAnnotation = GroupName + "/addon-pre-delete"
+	// OrphanAnnotation is on manifests of a template that stay on the cluster without the add-on.
+	OrphanAnnotation = GroupName + "/deletion-orphan"
+	// ImageRegistriesAnnotation on a ManagedCluster is JSON with a list of registries, like that of an
+	// AddOnDeploymentConfig.
+	ImageRegistriesAnnotation = "open-cluster-management.io/image-registries"
 	// CopiedAnnotation is on a ManagedClusterAddOn. Its value is the annotations that it got
 	// from its ManagedCluster, separated by commas. They are removed when the ManagedCluster
 	// loses them.
 	CopiedAnnotation = "fleetgate.io/copied-annotations"
+)
+
+// PreDeleteFinalizer keeps a ManagedClusterAddOn until its Jobs and Pods with PreDeleteAnnotation have
+// succeeded.
+const PreDeleteFinalizer = GroupName + "/addon-pre-delete"
+
+// HubNamespace is where Secrets of signing authorities are by default, and the account with whose rights
+// the hub serves AddOnTemplates.
+const (
+	HubNamespace   = "open-cluster-management-hub"
+	ManagerAccount = "addon-manager-controller-sa"
 )
 
 // CleanupFinalizer keeps a ClusterManagementAddOn until its ManagedClusterAddOns are gone.

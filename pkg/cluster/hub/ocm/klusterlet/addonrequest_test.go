@@ -5,6 +5,7 @@ package klusterlet
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"net"
 	"strings"
@@ -21,6 +22,7 @@ import (
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 const dnsOnEdge = "system:open-cluster-management:cluster:edge:addon:dns"
@@ -82,6 +84,54 @@ func TestRefuseAddOn_AcceptsOnlyTheContract(t *testing.T) {
 				t.Errorf("got %v, want %q", refused, tc.refused)
 			}
 		})
+	}
+}
+
+func TestParseAddOn_LeavesOnlyTheSubjectToTheApprover(t *testing.T) {
+	requester := func(name string) func(*aRequest) { return func(a *aRequest) { a.csr.Spec.Username = name } }
+	for name, tc := range map[string]struct {
+		change  func(*aRequest)
+		refused string
+	}{
+		"as klusterlets request it":       {func(*aRequest) {}, ""},
+		"by the add-on itself":            {requester(dnsOnEdge + ":agent:dns"), ""},
+		"another subject, with a unit":    {func(a *aRequest) { a.subject = pkix.Name{CommonName: "user", OrganizationalUnit: []string{"o"}} }, ""},
+		"by a cluster with a longer name": {requester("system:open-cluster-management:edge-1:abcde"), "no agent of cluster"},
+		"by an administrator":             {requester("admin"), "no agent of cluster"},
+		"another address":                 {func(a *aRequest) { a.dns = []string{"kubernetes.default"} }, "extensions"},
+		"for servers":                     {func(a *aRequest) { a.csr.Spec.Usages = append(a.csr.Spec.Usages, certificatesv1.UsageServerAuth) }, "server auth"},
+		"signed by somebody else":         {func(a *aRequest) { a.request = corrupt }, "not signed"},
+	} {
+		request := newAddOnRequest(t)
+		tc.change(request)
+		parsed, err := ParseAddOn(request.build(t))
+		if tc.refused == "" {
+			if err != nil || parsed.Subject.CommonName != request.subject.CommonName {
+				t.Errorf("%s: %v, %v", name, parsed, err)
+			}
+			continue
+		}
+		if refused := refusal.Of(err); refused == nil || !strings.Contains(refused.Message, tc.refused) || refused.Reason != ReasonInvalidAddOnRequest || strings.Contains(refused.Message, "klusterlet") {
+			t.Errorf("%s: got %v, want %q", name, err, tc.refused)
+		}
+	}
+}
+
+func TestSignAddOn_LastsAsLongAsAskedAndNotLongerThanTheAuthority(t *testing.T) {
+	for ends, want := range map[time.Duration]time.Duration{365 * 24 * time.Hour: 24 * time.Hour, 2 * time.Hour: 2 * time.Hour} {
+		certificate, key := newAuthority(t, signedAt.Add(ends), true)
+		signed, err := SignAddOn(clocktesting.NewFakePassiveClock(signedAt))(certificate, key, newAddOnRequest(t).build(t).Spec.Request, 24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		block, _ := pem.Decode(signed)
+		got, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if life := got.NotAfter.Sub(signedAt); life != want || got.Subject.CommonName != dnsOnEdge+":agent:dns" {
+			t.Errorf("an authority for %s: %s for %s", ends, life, got.Subject)
+		}
 	}
 }
 
