@@ -48,6 +48,11 @@ type agentValues struct {
 	Affinity                         *corev1.Affinity              `json:"affinity,omitempty"`
 	Resources                        *corev1.ResourceRequirements  `json:"resources,omitempty"`
 	ExtraEnv                         []corev1.EnvVar               `json:"extraEnv,omitempty"`
+	Accounts                         *accountValues                `json:"accounts,omitempty"`
+}
+
+type accountValues struct {
+	Namespace string `json:"namespace"`
 }
 
 type imageValues struct {
@@ -57,13 +62,13 @@ type imageValues struct {
 }
 
 // valuesFor are the values with which the agent is installed on a cluster.
-func (r *Reconciler) valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) (json.RawMessage, error) {
+func (r *Reconciler) valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues, accounts *accountValues) (json.RawMessage, error) {
 	spec := cluster.Spec
 	values, err := json.Marshal(agentValues{
 		AgentValues: token, ClientID: spec.ClientID,
 		Image: imageAt(spec.PrivateRepoURL, r.Image), ImagePullSecrets: ptr.Deref(spec.AgentPullSecrets, nil),
 		HostNetwork: r.Agents.hostNetworkOf(cluster), Tolerations: r.Agents.tolerationsOf(cluster), Affinity: spec.AgentAffinity,
-		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars,
+		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars, Accounts: accounts,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the values of the agent: %w", err)
@@ -94,7 +99,7 @@ func agentNamespace(cluster *registrationv1alpha1.Cluster) string {
 
 // manifests are the objects for a cluster, in order: the agent is last, when its dependencies exist.
 func (r *Reconciler) manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
-	values, err := r.valuesFor(cluster, token)
+	values, err := r.valuesFor(cluster, token, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -220,35 +220,41 @@ func (r *Reconciler) access(ctx context.Context, cluster *registrationv1alpha1.C
 	return access, nil, nil
 }
 
-// values are those of the registration token for this Cluster alone. They are nil, with a result,
-// while the token is not available or another owner's object has its name.
+// values are those of the registration token for this Cluster alone, whose use is reset. They are nil,
+// with a result, while the token is not available or another owner's object has its name.
 func (r *Reconciler) values(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *result, error) {
+	values, token, failure, err := r.issued(ctx, cluster)
+	if values == nil {
+		return nil, failure, err
+	}
+	return values, nil, r.reopen(ctx, token)
+}
+
+// issued creates the registration token of a Cluster, and reads its values.
+func (r *Reconciler) issued(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*registrationv1alpha1.AgentValues, *registrationv1alpha1.ClusterRegistrationToken, *result, error) {
 	token, secret := tokenFor(cluster), corev1.Secret{}
 	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), token, "reading ClusterRegistrationToken %q", token.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if !found {
 		if err := controllerutil.SetControllerReference(cluster, token, r.Client.Scheme()); err != nil {
-			return nil, nil, fmt.Errorf("preparing ClusterRegistrationToken %q: %w", token.Name, err)
+			return nil, nil, nil, fmt.Errorf("preparing ClusterRegistrationToken %q: %w", token.Name, err)
 		}
 		if err := r.Client.Create(ctx, token); client.IgnoreAlreadyExists(err) != nil {
-			return nil, nil, fmt.Errorf("creating ClusterRegistrationToken %q: %w", token.Name, err)
+			return nil, nil, nil, fmt.Errorf("creating ClusterRegistrationToken %q: %w", token.Name, err)
 		}
-		return nil, tokenPending(), nil
+		return nil, nil, tokenPending(), nil
 	}
 	found, err = reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKeyFromObject(token), &secret, "reading Secret %q", token.Name)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if !found {
-		return nil, tokenPending(), nil
+		return nil, nil, tokenPending(), nil
 	}
 	values, failure := readValues(cluster, token, &secret, r.HubURL, r.HubCA)
-	if failure != nil {
-		return nil, failure, nil
-	}
-	return values, nil, r.reopen(ctx, token)
+	return values, token, failure, nil
 }
 
 // reopen resets the use of the token: an agent that is installed again may have lost its key.

@@ -76,7 +76,29 @@ const (
 	ManagerAccount = "addon-manager-controller-sa"
 )
 
-// CleanupFinalizer keeps a ClusterManagementAddOn until its ManagedClusterAddOns are gone.
+// The add-on that makes a cluster with a klusterlet a member.
+const (
+	// FleetgateAgent is its name.
+	FleetgateAgent = "fleetgate-agent"
+	// FleetgateAgentNamespace is the namespace of the agent on the cluster. It contains nothing else,
+	// because it is deleted with the add-on.
+	FleetgateAgentNamespace = "fleetgate-agent"
+	// FleetgateAgentAccounts is the namespace for accounts of ManagedServiceAccounts on the cluster,
+	// where an agent of Open Cluster Management may use the default one.
+	FleetgateAgentAccounts = "fleetgate-agent-accounts"
+	// ManagedClusterAnnotation on a Cluster of fleet.cattle.io is the UID of the ManagedCluster for
+	// which the add-on created it. The hub writes it.
+	ManagedClusterAnnotation = "fleetgate.io/managed-cluster-uid"
+	// AgentMemberAnnotation on a ManagedCluster with a klusterlet is the UID of the MemberCluster whose
+	// agent the add-on delivered. The hub writes it, and no klusterlet can.
+	AgentMemberAnnotation = "fleetgate.io/agent-member-uid"
+	// AgentVersionAnnotation on the ManifestWork of the add-on identifies what its manifests were
+	// rendered from, and their content. The hub writes it.
+	AgentVersionAnnotation = "fleetgate.io/agent-version"
+)
+
+// CleanupFinalizer keeps a ClusterManagementAddOn until its ManagedClusterAddOns are gone, and a
+// ManagedClusterAddOn of FleetgateAgent until its member and its agent are.
 const CleanupFinalizer = "fleetgate.io/addon-cleanup"
 
 // DefaultInstallNamespace is the namespace of an add-on's agent on the cluster, if none is set.
