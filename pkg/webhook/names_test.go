@@ -14,6 +14,7 @@ import (
 
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -49,6 +50,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-agent-secrets":             {clusterv1beta1.MemberNamespacePrefix, authenticationv1beta1.GroupVersion.Group},
 		"fleetgate-membercluster-origin":      {registration.AnnotationClusterUID, registrationv1alpha1.AnnotationCluster, registrationv1alpha1.AnnotationClusterNamespace},
 		"fleetgate-gateway-account":           {clusterv1beta1.MemberNamespacePrefix},
+		"fleetgate-agent-add-ons":             {addonv1alpha1.GroupName, addonv1alpha1.FleetgateAgent, workv1.GroupName},
 		"fleetgate-helm-charts":               {placementv1beta1.HelmChartAnnotation, placementv1beta1.RenderVerb},
 		"fleetgate-placement-authors":         {placementv1beta1.GroupName, placementv1beta1.AuthorMayAnnotation, `{"author":"`, BypassGroup, BypassResource},
 		"fleetgate-selected-workloads":        {placementv1beta1.GroupName, BypassGroup, BypassGuardRails},
@@ -63,7 +65,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 	}
 	all := append(allPolicies(), policies.ServiceAccounts()...)
 	all = append(append(all, policies.Registration()...), policies.ConfirmDeleteDeny.Of(p)...)
-	all = append(all, policies.ConfirmDeleteDeny.OfDecisions(p)...)
+	all = append(append(all, policies.ConfirmDeleteDeny.OfDecisions(p)...), policies.Klusterlets()...)
 	seen := map[string]bool{} // Some are of several modes.
 	for _, object := range all {
 		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)

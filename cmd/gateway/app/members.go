@@ -163,16 +163,21 @@ func (g *gateway) registrationControllers(mgr ctrl.Manager) ([]controller, error
 		&registration.ReturnReconciler{Grants: grants, Recorder: recorder},
 		&registration.ClusterReconciler{Client: hub, Live: live, Clock: clock.RealClock{}, Recorder: recorder, Labels: labels, Bundles: g.Features.Serves(options.APIFleet), Concurrency: memberWorkers},
 		&registration.GroupReconciler{Client: hub, Clock: clock.RealClock{}},
-		&importer.Reconciler{
-			Client: hub, Live: live, Clock: clock.RealClock{}, Namespaces: namespaces,
-			HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Agents: g.Registration.Agents(), Concurrency: memberWorkers,
-		},
+		g.agentInstaller(mgr, chart),
 		&clusterapi.Importer{
 			Config: g.REST, CacheOptions: g.cacheOptions(mgr.GetRESTMapper()),
 			Client: hub, Live: live, Clusters: mgr.GetCache(), Recorder: recorder,
 			Namespaces: namespaces, Labels: g.Registration.ClusterAPILabels, Concurrency: memberWorkers,
 		},
 	}, nil
+}
+
+// agentInstaller installs agents on clusters whose kubeconfig the hub has.
+func (g *gateway) agentInstaller(mgr ctrl.Manager, chart importer.Chart) *importer.Reconciler {
+	return &importer.Reconciler{
+		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Clock: clock.RealClock{}, Namespaces: g.Registration.Chosen(),
+		HubURL: g.Hub.URL, HubCA: g.HubCA, Chart: chart, Image: g.Registration.AgentImage, Agents: g.Registration.Agents(), Concurrency: memberWorkers,
+	}
 }
 
 // tokenControllers are the hub's controllers for tokens of members' accounts.

@@ -53,7 +53,7 @@ func (g *gateway) tenancy(mgr ctrl.Manager) scheduler.Tenancy {
 	if !g.Placement.LimitsTenants() {
 		return nil
 	}
-	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: membermirror.Members{Hub: mgr.GetClient()}.IsMember}
+	return clusterset.Tenancy{Reader: mgr.GetClient(), Counts: membermirror.Members{Hub: mgr.GetClient()}.HasAgent}
 }
 
 // marks returns the taints and labels that users set on members' ManagedClusters, and is nil if

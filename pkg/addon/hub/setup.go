@@ -16,6 +16,7 @@ import (
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/builtin"
 	"fleetgate.io/fleetgate/pkg/addon/hub/configuration"
+	"fleetgate.io/fleetgate/pkg/addon/hub/fleetagent"
 	"fleetgate.io/fleetgate/pkg/addon/hub/install"
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
@@ -31,9 +32,13 @@ type Options struct {
 	Clock clock.PassiveClock
 	// Workers is how many objects each controller reconciles at a time.
 	Workers int
-	// Members knows the ManagedClusters that mirror members. Nil: none of them is shown with the
-	// features of its agent.
+	// Members knows the ManagedClusters of members. Nil: none of them is shown with the features of its
+	// agent.
 	Members builtin.Members
+	// Delivered renders agents for clusters with klusterlets, which register in namespace
+	// RegistrationNamespace. Nil: add-on fleetgate-agent is not served.
+	Delivered             fleetagent.Agents
+	RegistrationNamespace string
 	// Agents are the users of a cluster that may request tokens of the accounts of its add-ons.
 	Agents func(context.Context, *clusterv1.ManagedCluster) ([]rbacv1.Subject, error)
 	// Authority checks and signs certificates of add-ons with templates.
@@ -112,6 +117,11 @@ func (o Options) start(mgr ctrl.Manager, accounts cache.Cache, more ...controlle
 	)
 	if o.Members != nil {
 		controllers = append(controllers, &builtin.Reconciler{Client: hub, Members: o.Members, Workers: o.Workers})
+	}
+	if o.Delivered != nil {
+		controllers = append(controllers, &fleetagent.Reconciler{
+			Client: hub, Live: mgr.GetAPIReader(), Agents: o.Delivered, Namespace: o.RegistrationNamespace, Workers: o.Workers,
+		})
 	}
 	for _, add := range controllers {
 		if err := add.SetupWithManager(mgr); err != nil {

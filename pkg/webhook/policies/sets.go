@@ -42,9 +42,10 @@ func Identities(p Parameters) []client.Object {
 // Gateway returns what limits the gateway's own account.
 func Gateway(p Parameters) []client.Object { return p.objects("gateway-account") }
 
-// Klusterlets returns what keeps agents of Open Cluster Management to what is theirs.
+// Klusterlets returns what keeps agents of Open Cluster Management to what is theirs, and what asks for
+// a right before one installs an agent of ours.
 func Klusterlets() []client.Object {
-	return Parameters{}.objects("klusterlets", "klusterlet-requests")
+	return Parameters{}.objects("klusterlets", "klusterlet-requests", "agent-add-ons")
 }
 
 // HelmCharts returns what asks for a right of its own before a chart is rendered.

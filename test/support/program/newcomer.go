@@ -61,7 +61,13 @@ func (n *Newcomer) Kubectl(ctx context.Context, input string, args ...string) st
 // that is installed on the cluster, as the account of its Pods, and again when it ends.
 func (n *Newcomer) RunAgent(ctx context.Context) {
 	ginkgo.GinkgoHelper()
-	const namespace = "--namespace=fleet-system"
+	n.RunAgentIn(ctx, "fleet-system")
+}
+
+// RunAgentIn does so for a Deployment in another namespace.
+func (n *Newcomer) RunAgentIn(ctx context.Context, installed string) {
+	ginkgo.GinkgoHelper()
+	namespace := "--namespace=" + installed
 	var deployment struct {
 		Spec struct {
 			Template struct {

@@ -79,6 +79,15 @@ func (o *Registration) Chosen() []string {
 	return o.Namespaces
 }
 
+// First returns the namespace in which clusters of add-on fleetgate-agent register: the first one, or
+// the default one if all are allowed.
+func (o *Registration) First() string {
+	if chosen := o.Chosen(); len(chosen) > 0 {
+		return chosen[0]
+	}
+	return defaultRegistration().Namespaces[0]
+}
+
 // Agents returns the settings of imported agents. The options must be valid.
 func (o *Registration) Agents() importer.AgentDefaults {
 	defaults := importer.AgentDefaults{HostNetwork: o.AgentHostNetwork}

@@ -33,9 +33,9 @@ import (
 // Name is the controller's name.
 const Name = "managedclusteraddon.builtin"
 
-// Members knows the ManagedClusters that mirror members.
+// Members knows the ManagedClusters of members with fleetgate's agent.
 type Members interface {
-	IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error)
+	HasAgent(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error)
 }
 
 // Reconciler shows the features of members' agents as add-ons.
@@ -100,10 +100,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return reconcileutil.RequeueOnConflict(ctrl.Result{}, errors.Join(failed...))
 }
 
-// facts is nil for a cluster that mirrors no member, or whose namespace may still belong to
+// facts is nil for a cluster that is no member, or whose namespace may still belong to
 // something else.
 func (r *Reconciler) facts(ctx context.Context, cluster *clusterv1.ManagedCluster) (*facts, error) {
-	is, err := r.Members.IsMember(ctx, cluster)
+	is, err := r.Members.HasAgent(ctx, cluster)
 	if err != nil || !is || meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable) == nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func (f facts) desiredStatus(status *addonv1alpha1.ManagedClusterAddOnStatus, na
 	if name == managedServiceAccount {
 		// Managers of rights look up here where the accounts are.
 		status.Namespace = authenticationv1beta1.AccountNamespace
+		if f.cluster.Annotations[addonv1alpha1.AgentMemberAnnotation] != "" {
+			status.Namespace = addonv1alpha1.FleetgateAgentAccounts
+		}
 	}
 	meta.SetStatusCondition(&status.Conditions, f.availability(name))
 }

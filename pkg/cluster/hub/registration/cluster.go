@@ -167,10 +167,14 @@ func (r *ClusterReconciler) shareMetadata(ctx context.Context, mc *clusterv1beta
 	return reconcileutil.Patch(ctx, r.Client, mc, func() { shareMetadata(mc, cluster, r.Labels) }, "writing the labels of MemberCluster %q", mc.Name)
 }
 
-// memberOf returns the recorded MemberCluster of a Cluster, or nil if it does not exist or was
-// re-created.
 func (r *ClusterReconciler) memberOf(ctx context.Context, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, error) {
-	mc, err := getMember(ctx, r.Client, cluster.Annotations[AnnotationMember])
+	return MemberOf(ctx, r.Client, cluster)
+}
+
+// MemberOf returns the recorded MemberCluster of a Cluster, or nil if it does not exist or was
+// re-created.
+func MemberOf(ctx context.Context, hub client.Reader, cluster *registrationv1alpha1.Cluster) (*clusterv1beta1.MemberCluster, error) {
+	mc, err := getMember(ctx, hub, cluster.Annotations[AnnotationMember])
 	if mc == nil || err != nil || !isOrigin(mc, cluster) {
 		return nil, err
 	}

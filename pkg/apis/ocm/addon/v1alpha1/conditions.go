@@ -118,6 +118,36 @@ const (
 	ReasonFeatureUnavailable = "FeatureUnavailable"
 )
 
+// Reasons of Available of add-on FleetgateAgent. True is ReasonFeatureAvailable.
+const (
+	// ReasonAgentNotEnabled goes with False: the hub has no ClusterManagementAddOn of the name.
+	ReasonAgentNotEnabled = "ClusterManagementAddOnNotFound"
+	// ReasonClusterNotAccepted goes with False: the hub has not accepted the cluster.
+	ReasonClusterNotAccepted = "ClusterNotAccepted"
+	// ReasonNameNotAllowed goes with False: no member can have the name of the cluster.
+	ReasonNameNotAllowed = "NameNotAllowed"
+	// ReasonMemberExists goes with False: another member, or another Cluster, has the name.
+	ReasonMemberExists = "MemberExists"
+	// ReasonWaitingForKlusterlet goes with False: the cluster has not applied the ManifestWork.
+	ReasonWaitingForKlusterlet = "WaitingForKlusterlet"
+	// ReasonWaitingForAgent goes with False: the installed agent has not joined.
+	ReasonWaitingForAgent = "WaitingForAgent"
+	// ReasonAgentSilent goes with Unknown: the agent sends no heartbeats.
+	ReasonAgentSilent = "AgentHeartbeatStopped"
+	// ReasonAgentUnhealthy goes with False: the agent reports that its cluster is not healthy.
+	ReasonAgentUnhealthy = "AgentUnhealthy"
+	// ReasonAgentLeaving goes with False: the add-on is being removed.
+	ReasonAgentLeaving = "Removing"
+)
+
+// Reasons of ManifestApplied, as managers of add-ons set them.
+const (
+	// ReasonManifestsApplied goes with True.
+	ReasonManifestsApplied = "AddonManifestApplied"
+	// ReasonManifestsNotApplied goes with False.
+	ReasonManifestsNotApplied = "AddonManifestAppliedFailed"
+)
+
 // Reasons of TokenInfrastructureReady.
 const (
 	// ReasonTokenInfrastructureReady goes with True.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	hubcluster "fleetgate.io/fleetgate/pkg/cluster/hub/identity"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
@@ -56,6 +57,17 @@ type Members struct{ Hub client.Reader }
 func (m Members) IsMember(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
 	member, err := m.shownBy(ctx, cluster)
 	return member != nil, err
+}
+
+// HasAgent is true if a ManagedCluster mirrors a member, or add-on fleetgate-agent made its cluster one.
+func (m Members) HasAgent(ctx context.Context, cluster *clusterv1.ManagedCluster) (bool, error) {
+	made := cluster.Annotations[addonv1alpha1.AgentMemberAnnotation]
+	if made == "" {
+		return m.IsMember(ctx, cluster)
+	}
+	member := &clusterv1beta1.MemberCluster{}
+	exists, err := reconcileutil.GetIfExists(ctx, m.Hub, client.ObjectKey{Name: cluster.Name}, member, "reading MemberCluster %q", cluster.Name)
+	return exists && string(member.UID) == made, err
 }
 
 // shownBy is the member that a ManagedCluster mirrors, or nil.
