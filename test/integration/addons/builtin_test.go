@@ -41,8 +41,11 @@ var _ = Describe("A member's agent", func() {
 		member := &clusterv1beta1.MemberCluster{ObjectMeta: build.Named(b.name("m"))}
 		member.Spec.Identity.Kind, member.Spec.Identity.Name = "User", "somebody"
 		expect.CreatedForSpec(ctx, hubClient, member)
-		for _, name := range []string{member.Name, clusterv1beta1.MemberNamespace(member.Name)} {
-			expect.Created(ctx, hubClient, build.Namespace(name))
+		expect.Created(ctx, hubClient, build.Namespace(member.Name, clusterv1.ClusterNameLabel, member.Name), build.Namespace(clusterv1beta1.MemberNamespace(member.Name)))
+		assigned := func() (string, error) {
+			namespace := build.Namespace(member.Name)
+			err := hubClient.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
+			return namespace.Labels[clusterv1beta1.LabelMember], err
 		}
 		cluster := &clusterv1.ManagedCluster{ObjectMeta: build.Named(member.Name)}
 		cluster.Annotations = map[string]string{membermirror.MemberAnnotation: string(member.UID)}
@@ -75,6 +78,7 @@ var _ = Describe("A member's agent", func() {
 		addOn := &addonv1alpha1.ManagedClusterAddOn{}
 		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: member.Name, Name: "managed-serviceaccount"}, addOn)).To(Succeed())
 		Expect(addOn.Status.Namespace).To(Equal(authenticationv1beta1.AccountNamespace))
+		Eventually(assigned).Should(Equal(member.Name), "ManagedServiceAccounts in the cluster's namespace work")
 
 		By("deleting one of them")
 		Expect(hubClient.Delete(ctx, addOn)).To(Succeed())
@@ -89,6 +93,9 @@ var _ = Describe("A member's agent", func() {
 		By("installing another add-on of the name")
 		expect.CreatedForSpec(ctx, hubClient, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named("cluster-proxy")})
 		Eventually(available).WithArguments(ctx, member.Name).ShouldNot(HaveKey("cluster-proxy"))
+		Expect(assigned()).To(Equal(member.Name))
+		expect.CreatedForSpec(ctx, hubClient, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named("managed-serviceaccount")})
+		Eventually(assigned).Should(BeEmpty())
 	})
 
 	It("has no add-ons on a cluster with a klusterlet", func(ctx SpecContext) {

@@ -137,10 +137,7 @@ func (r *Reconciler) reconcile(ctx context.Context, name string, cluster *cluste
 		if !exists {
 			return nil
 		}
-		if err := r.Client.Delete(ctx, addOn, client.Preconditions{UID: &addOn.UID}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ManagedClusterAddOn %s, which the agent does not provide: %w", key, err)
-		}
-		return nil
+		return r.remove(ctx, addOn)
 	case !exists:
 		addOn.ObjectMeta = metav1.ObjectMeta{Namespace: cluster.Name, Name: name, Labels: map[string]string{addonv1alpha1.BuiltInLabel: "true"}}
 		switch err := r.Client.Create(ctx, addOn); {
@@ -152,7 +149,25 @@ func (r *Reconciler) reconcile(ctx context.Context, name string, cluster *cluste
 	case addOn.DeletionTimestamp != nil:
 		return nil
 	}
+	if name == managedServiceAccount {
+		if err := r.assign(ctx, cluster.Name); err != nil {
+			return err
+		}
+	}
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		known.desiredStatus(&addOn.Status, name)
 	}, "writing the status of ManagedClusterAddOn %s", key)
+}
+
+// remove deletes an add-on that the agent does not provide.
+func (r *Reconciler) remove(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
+	if addOn.Name == managedServiceAccount {
+		if err := r.withdraw(ctx, addOn.Namespace); err != nil {
+			return err
+		}
+	}
+	if err := r.Client.Delete(ctx, addOn, client.Preconditions{UID: &addOn.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ManagedClusterAddOn %s/%s, which the agent does not provide: %w", addOn.Namespace, addOn.Name, err)
+	}
+	return nil
 }

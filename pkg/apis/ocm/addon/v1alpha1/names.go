@@ -52,6 +52,9 @@ const (
 	// AnnotationPrefix is the prefix of the annotations that a ManagedClusterAddOn gets from its
 	// ManagedCluster.
 	AnnotationPrefix = GroupName + "/"
+	// AssignedAnnotation on the namespace of a cluster says that the hub assigned it to the member of that
+	// name. Its value is the add-on for which it did.
+	AssignedAnnotation = "fleetgate.io/assigned-for"
 	// PreDeleteAnnotation is on Jobs and Pods of a template that run before the add-on is deleted.
 	PreDeleteAnnotation = GroupName + "/addon-pre-delete"
 	// OrphanAnnotation is on manifests of a template that stay on the cluster without the add-on.
