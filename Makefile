@@ -10,7 +10,8 @@ COMPILE ?= $(if $(shell awk '$$1 == "MemAvailable:" && $$2 > 8000000' /proc/memi
 TOOL := $(COMPILE) tool -modfile=go.tools.mod
 STEP := hack/step.sh
 
-KUBE_VERSION := v1.37.2
+# hack/kube/go.mod requires it. It is the newest version whose published sums hack/prebuilt pins.
+KUBE_VERSION := v1.37.1
 # The previous minor version, with which test-matrix mixes it.
 KUBE_OLDER := v1.36.3
 # The oldest kubectl that users may have; hack/kubectl/go.mod requires it.
@@ -22,6 +23,12 @@ NODE_LINKS := kubelet kube-proxy
 KUBE_STAMP := k8s.io/component-base/version
 kube_ldflags = -s -w -X $(KUBE_STAMP).gitVersion=$(1) -X $(KUBE_STAMP).gitMajor=1 -X $(KUBE_STAMP).gitMinor=$(word 2,$(subst ., ,$(1))) \
 	-X $(KUBE_STAMP).gitTreeState=clean -X $(KUBE_STAMP).gitCommit=unknown -X $(KUBE_STAMP).buildDate=1970-01-01T00:00:00Z
+
+# What downloads programs of the versions in hack instead of building them, where the internet can be reached;
+# OFFLINE=1 builds them, also those that were downloaded before.
+OFFLINE ?=
+PREBUILT = $(if $(OFFLINE),false,$(GO) run ./hack/prebuilt -store $(DIR)/prebuilt -links $(@D))
+$(if $(OFFLINE),$(shell find $(BIN) -lname '*/prebuilt/*' -delete 2>/dev/null))
 
 # Groups of the benchmarks, how long each figure is measured, and how often.
 BENCH ?= all
@@ -89,14 +96,17 @@ $(BIN)/kubectl-fleetgate: $(SOURCES)
 	@$(STEP) "Building the kubectl plugin" $(COMPILE) build -o $@ ./cmd/kubectl-fleetgate
 
 .PHONY: kube
-kube: $(BIN)/kube $(BIN)/kwok ## Build the Kubernetes programs that tests and `make up` run (once).
+kube: $(BIN)/kube $(BIN)/kwok ## Download or build the Kubernetes programs that tests and `make up` run (once).
 
-KUBE_SOURCES := hack/kube/main.go $(wildcard hack/kube/multicall/*.go)
+KUBE_SOURCES := hack/kube/main.go $(wildcard hack/kube/multicall/*.go) hack/prebuilt/sums.txt
 
+# Programs that were downloaded have no binary in common: kube is then one of them.
 $(BIN)/kube: $(KUBE_SOURCES) hack/kube/go.mod hack/kube/go.sum
-	@$(STEP) "Building Kubernetes $(KUBE_VERSION) (about 8 minutes on 2 cores, once)" \
-		$(COMPILE) build -C hack/kube -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $(CURDIR)/$@ .
-	@for name in $(KUBE_LINKS); do ln -sf kube $(BIN)/$$name; done
+	@rm -f $@
+	@echo "==> Kubernetes $(KUBE_VERSION)"; $(PREBUILT) kube && ln -s kube-apiserver $@ || { \
+		$(STEP) "Building Kubernetes $(KUBE_VERSION) (about 8 minutes on 2 cores, once)" \
+		$(COMPILE) build -C hack/kube -ldflags '$(call kube_ldflags,$(KUBE_VERSION))' -o $(CURDIR)/$@ . && \
+		for name in $(KUBE_LINKS); do ln -sf kube $(@D)/$$name; done; }
 
 $(BIN)/node: $(wildcard hack/kube/node/*.go) $(wildcard hack/kube/multicall/*.go) hack/kube/go.mod hack/kube/go.sum | $(BIN)/kube
 	@$(STEP) "Building kubelet and kube-proxy $(KUBE_VERSION)" \
@@ -104,19 +114,23 @@ $(BIN)/node: $(wildcard hack/kube/node/*.go) $(wildcard hack/kube/multicall/*.go
 	@for name in $(NODE_LINKS); do ln -sf node $(BIN)/$$name; done
 
 .PHONY: kube-older
-kube-older: $(BIN)/older/kube ## Build the same programs of the previous minor version, for test-matrix (once).
+kube-older: $(BIN)/older/kube ## Download or build the same programs of the previous minor version, for test-matrix (once).
 
 $(BIN)/older/kube: $(KUBE_SOURCES) hack/kube/older.mod hack/kube/older.sum | $(BIN)/kwok
-	@$(STEP) "Building Kubernetes $(KUBE_OLDER) (about 8 minutes on 2 cores, once)" \
-		$(COMPILE) build -C hack/kube -modfile=older.mod -ldflags '$(call kube_ldflags,$(KUBE_OLDER))' -o $(CURDIR)/$@ .
-	@for name in $(KUBE_LINKS); do ln -sf kube $(@D)/$$name; done
+	@rm -f $@
+	@echo "==> Kubernetes $(KUBE_OLDER)"; $(PREBUILT) kube-older && ln -s kube-apiserver $@ || { \
+		$(STEP) "Building Kubernetes $(KUBE_OLDER) (about 8 minutes on 2 cores, once)" \
+		$(COMPILE) build -C hack/kube -modfile=older.mod -ldflags '$(call kube_ldflags,$(KUBE_OLDER))' -o $(CURDIR)/$@ . && \
+		for name in $(KUBE_LINKS); do ln -sf kube $(@D)/$$name; done; }
 	@ln -sf ../kwok $(@D)/kwok
 
-$(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum
-	@$(STEP) "Building KWOK" $(COMPILE) build -C hack/kwok -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
+$(BIN)/kwok: hack/kwok/go.mod hack/kwok/go.sum hack/prebuilt/sums.txt
+	@rm -f $@
+	@echo "==> KWOK"; $(PREBUILT) kwok || $(STEP) "Building KWOK" $(COMPILE) build -C hack/kwok -ldflags '-s -w' -o $(CURDIR)/$@ sigs.k8s.io/kwok/cmd/kwok
 
-$(BIN)/helm: hack/helm/go.mod hack/helm/go.sum
-	@$(STEP) "Building Helm" $(COMPILE) build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
+$(BIN)/helm: hack/helm/go.mod hack/helm/go.sum hack/prebuilt/sums.txt
+	@rm -f $@
+	@echo "==> Helm"; $(PREBUILT) helm || $(STEP) "Building Helm" $(COMPILE) build -C hack/helm -ldflags '-s -w' -o $(CURDIR)/$@ helm.sh/helm/v4/cmd/helm
 
 $(BIN)/lint: $(wildcard hack/lint/*.go) hack/lint/go.mod hack/lint/go.sum
 	@$(STEP) "Building the tool of go vet" $(COMPILE) build -C hack/lint -o $(CURDIR)/$@ .

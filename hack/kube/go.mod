@@ -10,7 +10,7 @@ require (
 	k8s.io/client-go v0.37.2
 	k8s.io/component-base v0.37.2
 	k8s.io/kubectl v0.0.0
-	k8s.io/kubernetes v1.37.2
+	k8s.io/kubernetes v1.37.1
 )
 
 require (
