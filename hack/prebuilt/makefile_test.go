@@ -37,7 +37,7 @@ func TestSums_AreOfTheVersionsThatHackBuilds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kube := []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"}
+	kube := []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "etcd"}
 	for set, c := range map[string]struct {
 		module   string
 		programs []string
