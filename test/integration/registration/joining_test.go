@@ -230,8 +230,11 @@ var _ = Describe("Joining", func() {
 			HaveKeyWithValue("Joined", "True"), HaveKeyWithValue("Agent-Version", version.Get())))
 		Expect(expect.Columns(ctx, hub.Config(), "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters")).To(
 			Equal([]string{"Name", "Bundles-Ready", "Nodes-Ready", "Sample-Node", "Last-Seen", "Status"}))
-		Eventually(func() string { return getCluster(ctx, namespace, name).Status.Display.ReadyNodes }).Should(Equal("2/2"))
-		Expect(getCluster(ctx, namespace, name).Status.Display.SampleNode).NotTo(BeEmpty())
+		Eventually(func() map[string]string {
+			return expect.Cells(ctx, hub.Config(), "/apis/fleet.cattle.io/v1alpha1/namespaces/"+namespace+"/clusters/"+name)
+		}).Should(And(
+			HaveKeyWithValue("Name", name), HaveKeyWithValue("Bundles-Ready", "0/0"), HaveKeyWithValue("Nodes-Ready", "2/2"),
+			HaveKeyWithValue("Sample-Node", Not(BeElementOf("", "<nil>"))), HaveKeyWithValue("Last-Seen", Not(BeElementOf("", "<nil>", "<unknown>")))))
 	})
 
 	It("waits for a MemberCluster with the agent's identity, and follows its token file", func(ctx SpecContext) {
