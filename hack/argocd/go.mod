@@ -1,5 +1,6 @@
 // Argo CD's way of reading clusters and deploying to them, which a test runs: its
-// own module, so that its dependencies never decide the product's.
+// own module, so that its dependencies never decide the product's. 3.2 is the last minor version that can be
+// required: since 3.3, Argo CD's engine is part of its repository and is replaced by a relative path.
 module fleetgate.io/fleetgate/hack/argocd
 
 go 1.26.0
