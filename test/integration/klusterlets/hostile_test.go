@@ -6,6 +6,7 @@ package klusterlets_test
 import (
 	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
@@ -261,6 +263,61 @@ var _ = Describe("A hostile agent of a member of ours", Ordered, func() {
 
 	It("cannot request a certificate with another cluster's label, or use up another's ten requests", func(ctx SpecContext) {
 		Expect(own.Create(ctx, (&agent{cluster: "victim", name: "abcde"}).request())).To(MatchError(ContainSubstring("of its own cluster")))
+	})
+})
+
+var _ = Describe("A compromised agent of a member of ours", func() {
+	It("keeps its certificate for the time that the hub bounds, and cannot renew it without its account", func(ctx SpecContext) {
+		const name = "compromised"
+		member := newMember(ctx, name, true)
+		Eventually(conditionsOf).WithArguments(ctx, name).Should(expect.HaveCondition("HubAcceptedManagedCluster", "True/HubClusterAdminAccepted"))
+		a := &agent{cluster: name, name: clusterv1.AgentName, bootstrap: accountOf(name)}
+		lasting := func(seconds *int32) change {
+			return func(_ *x509.CertificateRequest, csr *certificatesv1.CertificateSigningRequest) {
+				csr.Spec.ExpirationSeconds = seconds
+			}
+		}
+		var request string
+		ask := func(as client.Client, changes ...change) string {
+			GinkgoHelper()
+			Eventually(func() error {
+				csr := a.request(changes...)
+				err := as.Create(ctx, csr)
+				request = csr.Name
+				return err
+			}).Should(Succeed(), "the right comes with the acceptance")
+			return request
+		}
+		var pending []string
+		refused := func(request string) {
+			GinkgoHelper()
+			Eventually(eventsOn).WithArguments(ctx, request).Should(ContainElement("RenewalForbidden"))
+			pending = append(pending, request)
+		}
+
+		By("requesting one for longer, with its account")
+		refused(ask(a.asking(), lasting(ptr.To(int32((365 * 24 * time.Hour).Seconds())))))
+		refused(ask(a.asking(), lasting(nil)))
+
+		By("requesting one as its agent does")
+		a.fetch(ctx, a.asking(), ask(a.asking()))
+		block, _ := pem.Decode(a.certificate)
+		Expect(block).NotTo(BeNil())
+		leaf, err := x509.ParseCertificate(block.Bytes)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(leaf.NotAfter).To(BeTemporally("<=", time.Now().Add(clusterv1.AgentCertificateLife)))
+		stolen := a.hub()
+
+		By("requesting another one with it")
+		refused(ask(stolen))
+		for _, request := range pending {
+			Expect(decisionsOn(ctx, request)).To(BeEmpty())
+		}
+
+		By("using it after the member was deleted")
+		expect.Removed(ctx, hubClient, member)
+		Eventually(func() error { return stolen.Create(ctx, a.request()) }).Should(Satisfy(apierrors.IsForbidden))
+		Expect(stolen.Get(ctx, client.ObjectKey{Name: name}, &clusterv1.ManagedCluster{})).To(Satisfy(apierrors.IsForbidden))
 	})
 })
 
