@@ -93,6 +93,33 @@ var _ = Describe("Reporting back", func() {
 		expectAvailable(ctx, "ma", "0")
 	})
 
+	It("does not write the status of what a former author selected, although the member still has it", func(ctx SpecContext) {
+		shop(ctx, "mc-former")
+		shop(ctx, "mc-present")
+		door(ctx, "mc-former")
+		door(ctx, "mc-present")
+		joinAll(ctx, "mc", nil)
+		stagedBy(ctx, "mc", stageOf("all", "mc", ""))
+		place(ctx, "mc", "mc-former", func(spec *placementv1beta1.PlacementSpec) {
+			mirroring(placementv1beta1.ReportBackToOriginalResource)(spec)
+			externally(spec)
+			spec.ResourceSelectors = append(spec.ResourceSelectors, placementv1beta1.ResourceSelectorTerm{Version: "v1", Kind: "Namespace", Name: "mc-present"})
+		})
+		runOf(ctx, "mc", "mc", "", placementv1beta1.UpdateRunRun)
+		expectAvailable(ctx, "mc", "0")
+		tell(ctx, "mc-1", "mc", "10.0.0.2", "mc-former", "mc-present")
+		for _, namespace := range []string{"mc-former", "mc-present"} {
+			Eventually(addressOf(ctx, namespace)).WithTimeout(soon).WithPolling(often).Should(Equal("10.0.0.2"))
+		}
+
+		By("selecting only one of them, and no update run that changes the member")
+		respec(ctx, "mc", func(spec *placementv1beta1.PlacementSpec) { spec.ResourceSelectors = spec.ResourceSelectors[1:] })
+		Eventually(summary).WithContext(ctx).WithArguments("mc").WithTimeout(soon).WithPolling(often).Should(ContainElement(HavePrefix("Scheduled=True/")), "the gateway knows the change")
+		tell(ctx, "mc-1", "mc", "10.0.0.3", "mc-former", "mc-present")
+		Eventually(addressOf(ctx, "mc-present")).WithTimeout(soon).WithPolling(often).Should(Equal("10.0.0.3"))
+		Expect(addressOf(ctx, "mc-former")()).To(Equal("10.0.0.2"), "its status comes first among the member's reports")
+	})
+
 	It("keeps it in the Work with destination WorkAPI, and follows a change of the placement", func(ctx SpecContext) {
 		shop(ctx, "mb-shop")
 		door(ctx, "mb-shop")
