@@ -40,7 +40,7 @@ func (e *Engine) lastApplied(it Item, live *unstructured.Unstructured) []byte {
 // Otherwise every merge would remove such a field if the member has deleted it.
 func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) []byte {
 	before := map[string]any{}
-	if len(it.left) == 0 || json.Unmarshal(text, &before) != nil {
+	if len(it.left) == 0 || utiljson.Unmarshal(text, &before) != nil {
 		return text
 	}
 	e.adopt(it, before, live, false)
@@ -55,7 +55,7 @@ func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) [
 // stringData in it.
 func folded(it Item, text []byte) []byte {
 	before := map[string]any{}
-	if !manifest.IsSecret(it.object.GroupVersionKind().GroupKind()) || json.Unmarshal(text, &before) != nil {
+	if !manifest.IsSecret(it.object.GroupVersionKind().GroupKind()) || utiljson.Unmarshal(text, &before) != nil {
 		return text
 	}
 	manifest.FoldStringData(before)

@@ -160,8 +160,13 @@ func (f *finder) text(path string, value any) string {
 	return untrusted.Truncate(fmt.Sprint(value), maxValue)
 }
 
-// equal treats 1 and 1.0 as equal, as JSON does.
+// equal treats 1 and 1.0 as equal, as JSON does. Two integers are not compared as floats, which would
+// round large ones.
 func equal(a, b any) bool {
+	_, integer := a.(int64)
+	if _, other := b.(int64); integer && other {
+		return a == b
+	}
 	if x, ok := number(a); ok {
 		y, ok := number(b)
 		return ok && x == y

@@ -10,7 +10,6 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -75,7 +74,7 @@ func ambiguous(keys strategicpatch.LookupPatchMeta, original, modified, current 
 	if text, err = json.Marshal(result); err != nil {
 		return Patch{}, true, err
 	}
-	data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(current, text, current)
+	data, err := mergePatch(current, text, current, nil)
 	return Patch{Type: types.MergePatchType, Data: data}, true, err
 }
 

@@ -18,9 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // Patch is a request body and its type. A patch without data changes nothing and must not be sent.
@@ -62,7 +63,7 @@ func (m Merger) diff(kind schema.GroupVersionKind, original, modified, current [
 		mergepatch.RequireMetadataKeyUnchanged("name"),
 	}
 	if !m.Known.Recognizes(kind) {
-		data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current, unchanged...)
+		data, err := mergePatch(original, modified, current, unchanged)
 		return Patch{Type: types.MergePatchType, Data: data}, err
 	}
 	object, err := m.Known.New(kind)
@@ -91,7 +92,7 @@ func pin(patch, current []byte) ([]byte, error) {
 		return nil, fmt.Errorf("reading the object's resourceVersion: %w", err)
 	}
 	fields := map[string]any{}
-	if err := json.Unmarshal(patch, &fields); err != nil {
+	if err := utiljson.Unmarshal(patch, &fields); err != nil { // Numbers must not be rounded.
 		return nil, fmt.Errorf("reading the patch: %w", err)
 	}
 	metadata, ok := fields["metadata"].(map[string]any)

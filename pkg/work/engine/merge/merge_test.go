@@ -4,12 +4,12 @@
 package merge
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -66,6 +66,45 @@ func TestThreeWay(t *testing.T) {
 			wantType: types.MergePatchType,
 			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"parts":[{"name":"b"}]}}`,
 		},
+		"an integer above 2^53 is not rounded": {
+			kind:     widget,
+			original: `{"spec":{"quota":9007199254740992}}`,
+			modified: `{"spec":{"quota":9007199254740993,"limit":9223372036854775807}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"quota":9007199254740992}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"quota":9007199254740993,"limit":9223372036854775807}}`,
+		},
+		"an integer of a built-in kind above 2^53 is not rounded": {
+			kind:     deployment,
+			original: `{}`,
+			modified: `{"spec":{"template":{"spec":{"securityContext":{"runAsUser":9007199254740993}}}}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"template":{"spec":{"securityContext":{"runAsUser":9007199254740992}}}}}`,
+			wantType: types.StrategicMergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"template":{"spec":{"securityContext":{"runAsUser":9007199254740993}}}}}`,
+		},
+		"the same number in another form needs no patch": {
+			kind:     widget,
+			original: `{}`,
+			modified: `{"spec":{"size":1,"list":[1.0,{"a":2}]}}`,
+			current:  `{"spec":{"size":1.0,"list":[1,{"a":2.0}]}}`,
+			wantType: types.MergePatchType,
+		},
+		"a null that is new in the manifest removes the field, and nothing else is sent for nulls": {
+			kind:     widget,
+			original: `{"spec":{"a":{"b":1},"always":null}}`,
+			modified: `{"spec":{"a":{"b":null},"default":null,"always":null,"more":{"x":null,"y":1}}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":1,"c":2},"default":"x","always":"theirs"}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":null},"default":null,"more":{"y":1}}}`,
+		},
+		"a map becomes a text, and a text a map": {
+			kind:     widget,
+			original: `{"spec":{"a":{"b":1},"c":"x"}}`,
+			modified: `{"spec":{"a":"x","c":{"b":1}}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":1},"c":"x"}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"a":"x","c":{"b":1}}}`,
+		},
 		"an object that was never applied before gains what is missing and loses nothing": {
 			kind:     widget,
 			modified: `{"spec":{"size":2}}`,
@@ -106,7 +145,7 @@ func document(t *testing.T, text string) map[string]any {
 		return nil
 	}
 	fields := map[string]any{}
-	if err := json.Unmarshal([]byte(text), &fields); err != nil {
+	if err := utiljson.Unmarshal([]byte(text), &fields); err != nil {
 		t.Fatal(err)
 	}
 	return fields
