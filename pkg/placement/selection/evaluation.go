@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/listget"
 )
 
@@ -56,6 +57,31 @@ type candidate struct {
 	namespace, name string
 	// version is the object's version in the watch.
 	version string
+	// certificate is the Certificate whose Secret it is; empty if it is none.
+	certificate string
+}
+
+// candidateOf returns a candidate for an object of a kind.
+func candidateOf(kind Kind, object *metav1.PartialObjectMetadata) candidate {
+	c := candidate{kind: kind, namespace: object.Namespace, name: object.Name, version: object.ResourceVersion}
+	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && object.Annotations[placementv1beta1.PlaceAnnotation] != placementv1beta1.PlaceAlways {
+		c.certificate = object.Annotations[annotationCertificate]
+	}
+	return c
+}
+
+// withoutIssued drops the Secrets of selected Certificates: cert-manager on a member issues its own. It
+// would issue one again whenever the Secret is overwritten.
+func withoutIssued(candidates []candidate) []candidate {
+	certificates := map[types.NamespacedName]bool{}
+	for _, c := range candidates {
+		if c.kind.GroupKind() == (schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}) {
+			certificates[types.NamespacedName{Namespace: c.namespace, Name: c.name}] = true
+		}
+	}
+	return slices.DeleteFunc(candidates, func(c candidate) bool {
+		return c.certificate != "" && certificates[types.NamespacedName{Namespace: c.namespace, Name: c.certificate}]
+	})
 }
 
 // withheld names a candidate that the bound does not cover.
@@ -95,7 +121,7 @@ func (e *evaluation) candidates(wants []want, bound *Bound) (found []candidate, 
 		}
 	}
 	slices.Sort(withheld)
-	return found, slices.Compact(withheld), nil
+	return withoutIssued(found), slices.Compact(withheld), nil
 }
 
 func (e *evaluation) selectedBy(w want) ([]candidate, error) {
@@ -110,7 +136,7 @@ func (e *evaluation) selectedBy(w want) ([]candidate, error) {
 		}
 		if !w.isNamespace() {
 			if metadataPropagates(w.kind.GroupKind(), object) {
-				found = append(found, candidate{w.kind, object.Namespace, object.Name, object.ResourceVersion})
+				found = append(found, candidateOf(w.kind, object))
 			}
 			continue
 		}
@@ -150,7 +176,7 @@ func (e *evaluation) namespace(w want, namespace *metav1.PartialObjectMetadata) 
 		}
 		for _, object := range objects {
 			if metadataPropagates(kind.GroupKind(), object) {
-				found = append(found, candidate{kind, name, object.Name, object.ResourceVersion})
+				found = append(found, candidateOf(kind, object))
 			}
 		}
 	}

@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -88,7 +89,7 @@ const madeByControllers = "made by controllers"
 var keptAnnotations = []string{
 	madeByControllers,
 	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
-	annotationProvisioned, annotationLeader,
+	annotationProvisioned, annotationLeader, annotationServedService,
 }
 
 const (
@@ -98,6 +99,9 @@ const (
 	annotationProvisioned = "pv.kubernetes.io/provisioned-by"
 	// annotationLeader makes an object the lock of a leader election.
 	annotationLeader = "control-plane.alpha.kubernetes.io/leader"
+	// annotationServedService is on a Secret that OpenShift's service CA created for a Service of this
+	// cluster. On a member the same CA would refuse to create its own.
+	annotationServedService = "service.beta.openshift.io/originating-service-uid"
 )
 
 // trim reduces an object's metadata to what selection reads. An informer may call it again with its own
@@ -140,6 +144,9 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 	if _, made := object.Annotations[madeByControllers]; made || lock || metav1.GetControllerOfNoCopy(object) != nil {
 		return false
 	}
+	if slices.ContainsFunc(object.OwnerReferences, staysOnHub) {
+		return false
+	}
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}:
 		return len(object.OwnerReferences) == 0
@@ -148,7 +155,7 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		return object.Name != "default"
 	case schema.GroupKind{Kind: "Secret"}:
-		return object.Annotations[corev1.ServiceAccountNameKey] == ""
+		return object.Annotations[corev1.ServiceAccountNameKey] == "" && object.Annotations[annotationServedService] == ""
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		// A member does not run the gateway, and an API without a server blocks the deletion of namespaces.
 		_, group, _ := strings.Cut(object.Name, ".")
@@ -162,6 +169,17 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 		return humanSlice(object.Labels["endpointslice.kubernetes.io/managed-by"])
 	}
 	return true
+}
+
+// staysOnHub reports whether an owner is never placed, such as the Pod of a CiliumEndpoint. Its dependents
+// describe it, and the garbage collector deletes them with it.
+func staysOnHub(owner metav1.OwnerReference) bool {
+	group, _, _ := strings.Cut(owner.APIVersion, "/")
+	if !strings.Contains(owner.APIVersion, "/") {
+		group = ""
+	}
+	kind := schema.GroupKind{Group: group, Kind: owner.Kind}
+	return !KindPropagates(kind) || kind == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 }
 
 // humanSlice reports whether an EndpointSlice was not written by a controller. Authors must set the

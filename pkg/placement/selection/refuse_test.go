@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,10 +62,18 @@ func TestMetadataPropagates(t *testing.T) {
 		meta metav1.ObjectMeta
 		want bool
 	}{
-		"ReplicaSet of a Deployment":     {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, owned, false},
-		"ReplicaSet of a user":           {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, metav1.ObjectMeta{Name: "a"}, true},
-		"ControllerRevision":             {schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}, owned, false},
-		"an owned ConfigMap":             {schema.GroupKind{Kind: "ConfigMap"}, owned, true},
+		"ReplicaSet of a Deployment": {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, owned, false},
+		"ReplicaSet of a user":       {schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, metav1.ObjectMeta{Name: "a"}, true},
+		"ControllerRevision":         {schema.GroupKind{Group: "apps", Kind: "ControllerRevision"}, owned, false},
+		"an owned ConfigMap":         {schema.GroupKind{Kind: "ConfigMap"}, owned, true},
+		"a CiliumEndpoint of a Pod": {schema.GroupKind{Group: "cilium.io", Kind: "CiliumEndpoint"}, metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod"}}}, false},
+		"an object of a ReplicaSet": {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet"}}}, false},
+		"an object of another kind of Pod": {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Pod"}}}, true},
+		"a certificate of OpenShift's service CA": {schema.GroupKind{Kind: "Secret"}, metav1.ObjectMeta{
+			Annotations: map[string]string{"service.beta.openshift.io/originating-service-uid": "u"}}, false},
 		"root CA of a namespace":         {schema.GroupKind{Kind: "ConfigMap"}, metav1.ObjectMeta{Name: "kube-root-ca.crt"}, false},
 		"default account of a namespace": {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "default"}, false},
 		"a user's account":               {schema.GroupKind{Kind: "ServiceAccount"}, metav1.ObjectMeta{Name: "web"}, true},
@@ -173,5 +182,21 @@ func TestContentPropagates_RejectsTokenSecretsByType(t *testing.T) {
 	}
 	if opaque := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}"); !contentPropagates(opaque) {
 		t.Error("Opaque Secret is not sent")
+	}
+}
+
+func TestWithoutIssued(t *testing.T) {
+	certificates := Kind{GroupVersionKind: schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}}
+	secrets := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
+	secret := func(namespace, certificate, place string) candidate {
+		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificate, Annotations: map[string]string{
+			"cert-manager.io/certificate-name": certificate, placementv1beta1.PlaceAnnotation: place}}}
+		return candidateOf(secrets, object)
+	}
+	web := candidate{kind: certificates, namespace: "a", name: "web"}
+	kept := []candidate{web, secret("a", "other", ""), secret("b", "web", ""), secret("a", "web", placementv1beta1.PlaceAlways)}
+	got := withoutIssued(append(slices.Clone(kept), secret("a", "web", "")))
+	if !slices.Equal(got, kept) {
+		t.Errorf("candidates are %v, want %v", got, kept)
 	}
 }

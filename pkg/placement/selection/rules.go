@@ -42,6 +42,8 @@ var rules = []rule{
 	{kinds("", "Service"), "spec.clusterIP", cutClusterIP},
 	{kinds("", "Service"), "spec.ports[].nodePort", cutNodePorts},
 	{kinds("", "Service"), "spec.ipFamilies", removeAllocated("ipFamilies", "ipFamilyPolicy")},
+	{kinds("", "Service"), "spec.loadBalancerClass", removeAllocated("loadBalancerClass")},
+	{kinds("networking.k8s.io", "Ingress"), "spec.ingressClassName", removeAllocated("ingressClassName")},
 	{kinds("batch", "Job"), "spec.selector", cutJob},
 	{kinds("", "PersistentVolume"), "spec.claimRef", cutClaimRef},
 	{kinds("", "PersistentVolumeClaim"), "spec.volumeName", cutVolumeName},
@@ -66,6 +68,9 @@ var controllerAnnotations = []string{
 	"autoscaling.alpha.kubernetes.io/conditions", "autoscaling.alpha.kubernetes.io/current-metrics",
 	"endpoints.kubernetes.io/last-change-trigger-time", "endpoints.kubernetes.io/over-capacity",
 	"openshift.io/sa.scc.uid-range", "openshift.io/sa.scc.supplemental-groups", "openshift.io/sa.scc.mcs",
+	"service.beta.openshift.io/serving-cert-signed-by", "service.alpha.openshift.io/serving-cert-signed-by",
+	"metallb.io/ip-allocated-from-pool", "metallb.universe.tf/ip-allocated-from-pool", "cloud.google.com/neg-status",
+	"field.cattle.io/publicEndpoints", "policies.kyverno.io/last-applied-patches",
 }
 
 // ownerAnnotations and ownerLabels are marks with which a tool finds its own objects and deletes

@@ -192,11 +192,24 @@ func cutTokenReferences(account map[string]any, by writers) {
 	account["secrets"] = kept
 }
 
-// cutPullSecrets drops the list as a whole, because it has one owner as a whole.
+// cutPullSecrets drops the Secret that OpenShift creates for each account, by its name. The list has one
+// owner as a whole: OpenShift owns the author's entries too, once it has added its own.
 func cutPullSecrets(account map[string]any, by writers) {
-	if by.allocated("imagePullSecrets") {
-		delete(account, "imagePullSecrets")
+	secrets, ok, _ := unstructured.NestedSlice(account, "imagePullSecrets")
+	if !ok || !by.allocated("imagePullSecrets") {
+		return
 	}
+	name, _, _ := unstructured.NestedString(account, "metadata", "name")
+	kept := slices.DeleteFunc(secrets, func(secret any) bool {
+		fields, _ := secret.(map[string]any)
+		of, _ := fields["name"].(string)
+		return strings.HasPrefix(of, name+"-dockercfg-")
+	})
+	if len(kept) == 0 {
+		delete(account, "imagePullSecrets")
+		return
+	}
+	account["imagePullSecrets"] = kept
 }
 
 // covers reports whether the rule names this kind.

@@ -219,6 +219,34 @@ imagePullSecrets: [{name: a-dockercfg-x7x2b}]
 `,
 			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, automountServiceAccountToken: false}",
 		},
+		"pull Secrets of an author, to which OpenShift added one": {
+			have: `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: a, managedFields: [{manager: kubectl-create, operation: Update, fieldsV1: {"f:automountServiceAccountToken": {}}}, {manager: openshift-controller-manager, operation: Update, fieldsV1: {"f:imagePullSecrets": {}}}]}
+imagePullSecrets: [{name: registry}, {name: a-dockercfg-x7x2b}]
+`,
+			want: "{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: registry}]}",
+		},
+		"default classes of the hub": {
+			reason: "nobody owns what admission chose",
+			have: `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a, managedFields: [{manager: kubectl, operation: Update, fieldsV1: {"f:spec": {"f:defaultBackend": {}}}}]}
+spec: {ingressClassName: hub, defaultBackend: {}}
+`,
+			want: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: a}, spec: {defaultBackend: {}}}",
+		},
+		"class of a load balancer that the author chose": {
+			have: `
+apiVersion: v1
+kind: Service
+metadata: {name: a, managedFields: [{manager: kubectl, operation: Update, fieldsV1: {"f:spec": {"f:loadBalancerClass": {}}}}]}
+spec: {loadBalancerClass: mine}
+`,
+			want: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {loadBalancerClass: mine}}",
+		},
 		"pull Secrets of an author": {
 			have: `
 apiVersion: v1
