@@ -239,7 +239,7 @@ var _ = Describe("A handwritten snapshot of a namespace", func() {
 			"lc-elsewhere": {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"kube-system"}}`, `ConfigMap (v1) "c" is of namespace "kube-system", not "lc-shop"`},
 			"lc-enveloped": {`{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourceEnvelope","metadata":{"name":"e"},"data":{"a":{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"all"}}}}`,
 				`ClusterRole (rbac.authorization.k8s.io/v1) "all" is of namespace "", not "lc-shop"`},
-			"lc-unknown": {`{"apiVersion":"example.org/v1","kind":"Unknown","metadata":{"name":"u","namespace":"lc-shop"}}`, `does not serve the kind of Unknown (example.org/v1) "u"`},
+			"lc-unknown": {`{"apiVersion":"example.org/v1","kind":"Unknown","metadata":{"name":"u","namespace":"lc-shop"}}`, `no longer serves the kind of Unknown (example.org/v1) "u"`},
 		} {
 			work := bind(ctx, name, tc.manifest)
 			Eventually(func(g Gomega) {
