@@ -104,7 +104,7 @@ func (f *facts) manifestApplied() metav1.Condition {
 	if isApplied(f.work) {
 		return metav1.Condition{Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonManifestsApplied, Message: "manifests of addon are applied successfully"}
 	}
-	return metav1.Condition{Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestsNotApplied, Message: "The klusterlet has not applied the current manifests" + failureOf(f.work)}
+	return metav1.Condition{Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestsApplyFailed, Message: "The klusterlet has not applied the current manifests" + failureOf(f.work)}
 }
 
 // isRegistered reports whether the agent has reported as the member: then it has a credential.

@@ -67,7 +67,7 @@ const (
 	ReasonSetPermissionFailed = "SetPermissionFailed"
 )
 
-// Reasons of ManifestApplied of add-ons with an AddOnTemplate.
+// Reasons of ManifestApplied, as managers of add-ons set them.
 const (
 	// ReasonManifestsApplied goes with True.
 	ReasonManifestsApplied = "AddonManifestApplied"
@@ -138,14 +138,6 @@ const (
 	ReasonAgentUnhealthy = "AgentUnhealthy"
 	// ReasonAgentLeaving goes with False: the add-on is being removed.
 	ReasonAgentLeaving = "Removing"
-)
-
-// Reasons of ManifestApplied, as managers of add-ons set them.
-const (
-	// ReasonManifestsApplied goes with True.
-	ReasonManifestsApplied = "AddonManifestApplied"
-	// ReasonManifestsNotApplied goes with False.
-	ReasonManifestsNotApplied = "AddonManifestAppliedFailed"
 )
 
 // Reasons of TokenInfrastructureReady.
