@@ -36,17 +36,20 @@ type Bindings struct {
 
 // AddIndexes adds the index that this package reads to Cache.
 func (b *Bindings) AddIndexes(ctx context.Context) error {
-	err := b.Cache.IndexField(ctx, &rbacv1.RoleBinding{}, byAddOn, func(object client.Object) []string {
-		labels := object.GetLabels()
-		if labels[addonv1alpha1.AddOnNamespaceLabel] == "" {
-			return nil // Open Cluster Management's, of which nobody knows the cluster.
-		}
-		return []string{addOnOf(object)[0].String()}
-	})
-	if err != nil {
+	if err := b.Cache.IndexField(ctx, &rbacv1.RoleBinding{}, byAddOn, keysOf); err != nil {
 		return fmt.Errorf("indexing RoleBindings by add-on: %w", err)
 	}
 	return nil
+}
+
+// keysOf is the key of a RoleBinding in the index, if any. Anybody may have set its labels. Of one by Open
+// Cluster Management nobody knows the cluster.
+func keysOf(binding client.Object) []string {
+	of := addOnOf(binding)
+	if len(of) == 0 || binding.GetLabels()[addonv1alpha1.AddOnNamespaceLabel] == "" {
+		return nil
+	}
+	return []string{of[0].String()}
 }
 
 // keep creates, changes and deletes RoleBindings so that an add-on of a cluster has exactly these. It continues
@@ -98,7 +101,7 @@ func (b *Bindings) create(ctx context.Context, binding *rbacv1.RoleBinding) erro
 	}
 	_, labelled := existing.Labels[addonv1alpha1.TemplateLabel]
 	switch {
-	case !labelled || addOnOf(existing) == nil || addOnOf(existing)[0] != addOnOf(binding)[0]:
+	case !labelled || !slices.Equal(addOnOf(existing), addOnOf(binding)):
 		return refusal.New(addonv1alpha1.ReasonSetPermissionFailed, "RoleBinding %s/%s exists and is not of this add-on: delete it", binding.Namespace, binding.Name)
 	case existing.RoleRef == binding.RoleRef:
 		return b.update(ctx, existing, binding)

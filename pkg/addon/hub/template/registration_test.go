@@ -107,6 +107,24 @@ func TestBindingsOf_AreForTheAgentOfTheClusterOnly(t *testing.T) {
 	}
 }
 
+func TestKeysOf_IgnoresIncompleteLabels(t *testing.T) {
+	for name, tc := range map[string]struct {
+		labels map[string]string
+		want   []string
+	}{
+		"ours":                     {map[string]string{addonv1alpha1.AddOnNameLabel: "dns", addonv1alpha1.AddOnNamespaceLabel: "edge"}, []string{"edge/dns"}},
+		"without a cluster":        {map[string]string{addonv1alpha1.AddOnNameLabel: "dns"}, nil},
+		"without an add-on":        {map[string]string{addonv1alpha1.AddOnNamespaceLabel: "edge"}, nil},
+		"with an empty add-on":     {map[string]string{addonv1alpha1.AddOnNameLabel: "", addonv1alpha1.AddOnNamespaceLabel: "edge"}, nil},
+		"of a template, otherwise": {map[string]string{addonv1alpha1.TemplateLabel: ""}, nil},
+	} {
+		got := keysOf(&rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "x", Labels: tc.labels}})
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
 func TestReference_CountsOnlyWhatASpecNames(t *testing.T) {
 	named := addonv1alpha1.AddOnConfig{ConfigGroupResource: templates(), ConfigReferent: referent{Name: "t"}}
 	inStatus := &addonv1alpha1.ManagedClusterAddOn{}
