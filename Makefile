@@ -147,6 +147,17 @@ $(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
 $(BIN)/konnectivity/server: hack/konnectivity/go.mod hack/konnectivity/go.sum
 	@$(STEP) "Building upstream's Konnectivity" $(COMPILE) build -C hack/konnectivity -trimpath -ldflags '-s -w' -o $(CURDIR)/$(@D)/ tool
 
+# Each controller with the definitions and webhooks of its release.
+$(BIN)/clusterapi/core/manager: hack/clusterapi/go.mod hack/clusterapi/go.sum
+	@for package in core bootstrap/kubeadm controlplane/kubeadm test/infrastructure/docker; do \
+		to=$(BIN)/clusterapi/$${package%%/*}; mkdir -p $$to; \
+		$(STEP) "Building Cluster API: $$package" $(COMPILE) build -C hack/clusterapi -trimpath -ldflags '-s -w' -o $(CURDIR)/$$to/manager sigs.k8s.io/cluster-api/$$package && \
+		rm -rf $$to/config && cp -r --no-preserve=mode "$$($(GO) list -C hack/clusterapi -f '{{.Dir}}' sigs.k8s.io/cluster-api/$$package)/config" $$to/ || exit 1; \
+	done; touch $@
+
+.PHONY: clusterapi
+clusterapi: $(BIN)/clusterapi/core/manager ## Build Cluster API's controllers and its in-memory infrastructure provider, for test-matrix (once).
+
 # Outside kube's folder, so that only suites that ask for it run it.
 $(BIN)/kubectl-oldest: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 	@$(STEP) "Building kubectl $(KUBECTL_OLDEST)" \
@@ -384,7 +395,7 @@ test-pods: kube $(BIN)/node $(BIN)/helm ## Install the charts on real Pods (kube
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -count=1 -timeout 20m -exec $(CURDIR)/test/pods/machine.sh ./test/pods $(ATTEMPTS) -ginkgo.label-filter='$(PODS)'
 
 .PHONY: test-matrix
-test-matrix: tools kube-older $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest k9s ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs) and with k9s (in Debian's tmux, which hack/tmux.sh installs), cut-off members, wars of writes, gateways killed under load, half an hour of random changes and faults, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
+test-matrix: tools kube-older clusterapi $(BIN)/certmanager $(BIN)/argocd $(BIN)/konnectivity/server $(BIN)/kubectl-oldest k9s ## Run what is longer: the main job over the agents' port, over Konnectivity, with hub or members of the minor version of Kubernetes before, placement on a hub with ManagedClusters, and with agents or a gateway of the previous release (FLEETGATE_PREVIOUS=<commit>), repeated kills of each process during it and during registration, cert-manager's own controllers, Argo CD's own deploying, Cluster API's own controllers, upstream's own Konnectivity, proxy and views with the oldest kubectl, views with Python's client (Debian's, which hack/python.sh installs) and with k9s (in Debian's tmux, which hack/tmux.sh installs), cut-off members, wars of writes, gateways killed under load, half an hour of random changes and faults, clocks that are ten minutes wrong, 1 GiB through each tunnel, a network that leads nowhere, arm64, a release.
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=port $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_TUNNEL=konnectivity $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_HUB_BIN=$(abspath $(BIN))/older $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.focus='The main job make up'

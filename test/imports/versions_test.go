@@ -23,6 +23,7 @@ var ownKubernetes = map[string]string{
 	"hack/alerts":       "no package of Kubernetes is compiled: Prometheus' module requires them",
 	"hack/argocd":       "Argo CD replaces them by the version that it was released with",
 	"hack/certmanager":  "the controllers run as cert-manager released them",
+	"hack/clusterapi":   "the controllers run as Cluster API released them",
 	"hack/golangci":     "golangci-lint compiles with the versions of its own release",
 	"hack/k9s":          "k9s runs as it was released",
 	"hack/konnectivity": "upstream's server and agent run as they were released",

@@ -16,8 +16,9 @@ import (
 
 // Ports are below the range for outgoing connections (32768 and up on Linux). A port in that range
 // can be taken by a client while its server restarts, or a retrying client can connect to itself.
+// Those below 20100 are for the in-memory clusters of Cluster API.
 const (
-	firstPort = 20000
+	firstPort = 20100
 	lastPort  = 29999
 )
 
