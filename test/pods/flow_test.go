@@ -152,6 +152,9 @@ var _ = Describe("On real Pods", Ordered, func() {
 	It("has a cluster join by the plugin, from start to end", Label("matrix"), joinsByPlugin)
 	It("says why Pods of a member do not run, by the plugin", Label("matrix"), saysWhyPodsDoNotRun)
 
+	It("brings the network to a cluster that has none, by a label", Label("matrix"), bringsTheNetwork)
+	It("runs an agent outside its member as the page says", Label("matrix"), hostsAnAgent)
+
 	It("removes the gateway, and leaves what is stored and nothing that leads to it", func(ctx SpecContext) {
 		Expect(run(ctx, hub, "kubectl delete clusterresourceplacement --all --timeout=2m")).Error().NotTo(HaveOccurred())
 		Expect(run(ctx, hub, commands(installPage, "helm uninstall gateway"))).Error().NotTo(HaveOccurred())

@@ -23,8 +23,8 @@ import (
 
 const architecture = runtime.GOARCH
 
-// The hub's node is on the machine itself, together with both control planes; the member's
-// is on a network of its own, behind a wire. Pods have a network for each node.
+// The hub's node is on the machine itself, together with all control planes; those of members
+// are on networks of their own, behind wires. Pods have a network for each node.
 const (
 	hubAddress    = "10.89.0.1"
 	memberAddress = "10.89.0.2"
@@ -33,25 +33,41 @@ const (
 	services      = "10.96.0.0/16"
 )
 
-// makeNetwork lays the wire and returns the file of the member's network.
+// wire is a connection to the network of one node.
+type wire struct {
+	// name names the network, and near and far the ends.
+	name, near, far string
+	// gateway is the address of the near end, and address that of the node.
+	gateway, address string
+	// pods is the Pod network of the node.
+	pods string
+}
+
+// makeNetwork lays the wire of the first member, with routes that all need.
 func makeNetwork(ctx context.Context) (string, error) {
-	for _, line := range []string{
-		"netns add member",
-		"link add hub0 type veth peer name member0 netns member",
-		"address add " + hubAddress + "/30 dev hub0",
-		"link set hub0 up",
-		"-n member address add " + memberAddress + "/30 dev member0",
-		"-n member link set member0 up",
-		"-n member link set lo up",
-		"-n member route add default via " + hubAddress,
+	network, err := wire{name: "member", near: "hub0", far: "member0", gateway: hubAddress, address: memberAddress, pods: memberPods}.lay(ctx)
+	if err != nil {
+		return "", err
+	}
+	// kube-proxy changes the destination of what is sent to a Service, after a route was found.
+	return network, ip(ctx, "route add "+services+" dev hub0")
+}
+
+// lay lays the wire and returns the file of the node's network.
+func (w wire) lay(ctx context.Context) (string, error) {
+	if err := ip(ctx,
+		"netns add "+w.name,
+		"link add "+w.near+" type veth peer name "+w.far+" netns "+w.name,
+		"address add "+w.gateway+"/30 dev "+w.near,
+		"link set "+w.near+" up",
+		"-n "+w.name+" address add "+w.address+"/30 dev "+w.far,
+		"-n "+w.name+" link set "+w.far+" up",
+		"-n "+w.name+" link set lo up",
+		"-n "+w.name+" route add default via "+w.gateway,
 		// As a control plane reaches the Pods of its nodes.
-		"route add " + memberPods + " via " + memberAddress,
-		// kube-proxy changes the destination of what is sent to a Service, after a route was found.
-		"route add " + services + " dev hub0",
-	} {
-		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
-			return "", fmt.Errorf("ip %s: %w: %s", line, err, out)
-		}
+		"route add "+w.pods+" via "+w.address,
+	); err != nil {
+		return "", err
 	}
 	for _, family := range []string{"ipv4", "ipv6"} {
 		name := filepath.Join("/proc/sys/net", family, "conf/all/forwarding")
@@ -59,7 +75,16 @@ func makeNetwork(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return "/run/netns/member", nil
+	return "/run/netns/" + w.name, nil
+}
+
+func ip(ctx context.Context, lines ...string) error {
+	for _, line := range lines {
+		if out, err := exec.CommandContext(ctx, "ip", strings.Fields(line)...).CombinedOutput(); err != nil {
+			return fmt.Errorf("ip %s: %w: %s", line, err, out)
+		}
+	}
+	return nil
 }
 
 const (

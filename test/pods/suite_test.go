@@ -45,6 +45,8 @@ var (
 	hubNode, memberNode     *env.Node
 	// home is the project's folder, work one for files of this run.
 	home, work string
+	// images are archives for every node.
+	images []string
 )
 
 func TestPods(t *testing.T) {
@@ -65,7 +67,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	home, work = filepath.Dir(build), os.TempDir()
 	network, err := makeNetwork(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	images := append(ourImages(), makeImages()...)
+	images = append(ourImages(), makeImages()...)
 
 	progress := func(line string) { GinkgoWriter.Println(line) }
 	clusters, err := env.StartAll(ctx,

@@ -45,6 +45,8 @@ type NodeOptions struct {
 	Images []string
 	// PauseImage is the image among them that keeps a Pod's network.
 	PauseImage string
+	// WithoutNetwork leaves out the network plugin's configuration, so that the node is not ready.
+	WithoutNetwork bool
 }
 
 // Node is a real node: containerd, kubelet and kube-proxy run its Pods, and Services work. It needs
@@ -66,7 +68,7 @@ type Node struct {
 }
 
 // StartNode adds a real node to a cluster with an address, and returns when Pods can be scheduled
-// on it. After an error, use Stop to end what did start.
+// on it, or without a network when it has registered. After an error, use Stop to end what did start.
 func (c *Cluster) StartNode(ctx context.Context, o NodeOptions) (*Node, error) {
 	if c.options.Address == "" {
 		return nil, fmt.Errorf("cluster %s has no Address, where the node %s could reach it", c.Name, o.Name)
@@ -121,12 +123,13 @@ func (n *Node) prepare() error {
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string]string{
-		"containerd.toml":       n.containerdConfig(),
-		"network/pods.conflist": n.networkConfig(),
-		"kubelet.yaml":          n.kubeletConfig(),
-		"kube-proxy.yaml":       n.proxyConfig(proxy),
-	} {
+	files := map[string]string{
+		"containerd.toml": n.containerdConfig(), "kubelet.yaml": n.kubeletConfig(), "kube-proxy.yaml": n.proxyConfig(proxy),
+	}
+	if !n.options.WithoutNetwork {
+		files["network/pods.conflist"] = n.NetworkConfig()
+	}
+	for name, text := range files {
 		if err := writeFile(n.path(name), []byte(text)); err != nil {
 			return err
 		}
@@ -176,7 +179,8 @@ func (n *Node) answers(ctx context.Context) error {
 	return err
 }
 
-// ready returns nil when the API server reports the node as Ready.
+// ready returns nil when the API server reports the node as Ready, or without a network when it has the
+// node.
 func (n *Node) ready(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(n.cluster.config)
 	if err != nil {
@@ -186,7 +190,7 @@ func (n *Node) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !isSchedulable(node) {
+	if !isSchedulable(node) && !n.options.WithoutNetwork {
 		return fmt.Errorf("node %s is not ready", n.Name)
 	}
 	return nil
@@ -236,7 +240,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 `, n.Dir, n.socket(), n.options.PauseImage, pluginsDir)
 }
 
-func (n *Node) networkConfig() string {
+// NetworkConfig is the network plugin's configuration, which containerd reads from the folder network of
+// Dir.
+func (n *Node) NetworkConfig() string {
 	return fmt.Sprintf(`{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "ptp", "ipam": {"type": "host-local", "dataDir": "%s/addresses", "ranges": [[{"subnet": "%s"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
 ]}
