@@ -47,7 +47,7 @@ type load struct {
 	// mu guards the fields below it.
 	mu       sync.Mutex
 	answered int
-	// longest is the longest time of a request, retries included.
+	// longest is the longest time until a request was answered or rejected, retries included.
 	longest time.Duration
 	// failures counts errors by text. wrong collects responses that no user may get.
 	failures map[string]int
@@ -117,10 +117,10 @@ func (l *load) get(ctx context.Context, url string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var wrong *wrongAnswer
+	l.longest = max(l.longest, time.Since(began))
 	switch {
 	case err == nil:
 		l.answered++
-		l.longest = max(l.longest, time.Since(began))
 	case errors.As(err, &wrong), errors.Is(err, context.DeadlineExceeded), os.IsTimeout(err):
 		l.wrong = append(l.wrong, err.Error())
 	default:
@@ -199,7 +199,7 @@ func (l *load) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d answered, the slowest after %s\n", l.answered, l.longest.Round(time.Millisecond))
+	fmt.Fprintf(&text, "%d answered, the slowest result after %s\n", l.answered, l.longest.Round(time.Millisecond))
 	for _, failure := range slices.Sorted(maps.Keys(l.failures)) {
 		fmt.Fprintf(&text, "%d times %s\n", l.failures[failure], failure)
 	}
