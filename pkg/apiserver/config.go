@@ -35,8 +35,8 @@ type Config struct {
 	Listener net.Listener
 	// Address is a host and port, by default ":8443".
 	Address string
-	// Replicas returns the number of replicas. If there are several, clients of HTTP/2 are asked to
-	// reconnect from time to time, and when there are more. If nil, there is one.
+	// Replicas returns the number of replicas. Clients of HTTP/2 are asked to reconnect when there are
+	// more. If nil, there is one.
 	Replicas func() int
 	// Certificate is the serving certificate. It may change at any time.
 	Certificate dynamiccertificates.CertKeyContentProvider

@@ -5,6 +5,7 @@ package apiserver_test
 
 import (
 	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -42,6 +43,12 @@ func BenchmarkProxy(b *testing.B) {
 		b.Run("inside/"+way.name, func(b *testing.B) { oneByOne(b, way.client, way.url) })
 	}
 	b.Run("inside/stopped-readers", stoppedReaders)
+	b.Run("inside/logins", func(b *testing.B) { logins(b, false) })
+	b.Run("inside/logins-by-name", func(b *testing.B) { logins(b, true) })
+	b.Run("inside/hostile-lists", hostileLists)
+	for _, n := range []int{2, 4, 8} {
+		b.Run(fmt.Sprint("inside/gateways-", n), func(b *testing.B) { scaleOut(b, n) })
+	}
 }
 
 // stoppedReaders measures the memory for 1,000 followed logs of one user whose readers stop, until the

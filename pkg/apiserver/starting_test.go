@@ -33,7 +33,7 @@ type hub struct {
 	published map[string]string
 }
 
-func newHub(t *testing.T, published map[string]string) *hub {
+func newHub(t testing.TB, published map[string]string) *hub {
 	t.Helper()
 	h := &hub{listed: make(chan struct{}), published: published}
 	const path = "/api/v1/namespaces/kube-system/configmaps"
