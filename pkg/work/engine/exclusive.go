@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // Some fields exclude each other: the handlers of a probe, value and valueFrom of a variable, rollingUpdate
-// and strategies of another type. A merge keeps what others or defaults added beside the fields of the
+// and strategies of another type, two ports of one name. A merge keeps what others or defaults added beside the fields of the
 // manifest, so the member refuses the result. The agent then merges again, as if an earlier manifest had
 // set what is beside the refused fields.
 
@@ -30,25 +31,25 @@ const leastDepth = 2
 // fields and not in the manifest. It returns nil if there are none. Metadata is not extended: its entries
 // are independent. With bySchema, errors are those of a CustomResourceDefinition's schema.
 func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused error, bySchema bool) []byte {
-	var response apierrors.APIStatus
-	if !errors.As(refused, &response) || response.Status().Details == nil {
-		return nil
-	}
 	before := map[string]any{}
 	if len(base) > 0 && untrusted.UnmarshalJSON(base, untrusted.Object, &before) != nil {
 		return nil
 	}
 	extended := false
-	for _, cause := range response.Status().Details.Causes {
+	for _, cause := range causesOf(refused) {
 		names := fieldNames(cause.Field)
 		if slices.Contains(names, "metadata") {
 			continue
 		}
+		if owner := ownerOfPorts(names, cause.Type); owner != nil {
+			extended = exclude(owner, before, wanted.Object, live.Object, addPorts) || extended
+			continue
+		}
 		if len(names) > leastDepth {
-			extended = exclude(names[:len(names)-1], before, wanted.Object, live.Object) || extended
+			extended = exclude(names[:len(names)-1], before, wanted.Object, live.Object, addFields) || extended
 		}
 		if bySchema && len(names) >= leastDepth { // oneOf names the object that breaks it.
-			extended = exclude(names, before, wanted.Object, live.Object) || extended
+			extended = exclude(names, before, wanted.Object, live.Object, addFields) || extended
 		}
 	}
 	if !extended {
@@ -59,6 +60,14 @@ func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused 
 		return nil
 	}
 	return text
+}
+
+func causesOf(refused error) []metav1.StatusCause {
+	var response apierrors.APIStatus
+	if !errors.As(refused, &response) || response.Status().Details == nil {
+		return nil
+	}
+	return response.Status().Details.Causes
 }
 
 // fieldNames parses a field of an API server's error, such as spec.containers[0].env[1].value. Keys of
@@ -81,22 +90,61 @@ func fieldNames(field string) []string {
 	return names
 }
 
-// exclude goes to an object that the manifest and live have, and adds the fields that only live has to
-// the object in before. It reports whether it added some.
-func exclude(names []string, before, wanted, live map[string]any) (added bool) {
-	if len(names) == 0 {
-		for field, value := range live {
-			_, keeps := wanted[field]
-			_, known := before[field]
-			if !keeps && !known {
-				before[field], added = runtime.DeepCopyJSONValue(value), true
+// extension adds to an object of the last manifest what only live has. It reports whether it added
+// something.
+type extension func(before, wanted, live map[string]any) (added bool)
+
+// addFields adds the fields that only live has.
+func addFields(before, wanted, live map[string]any) (added bool) {
+	for field, value := range live {
+		_, keeps := wanted[field]
+		_, known := before[field]
+		if !keeps && !known {
+			before[field], added = runtime.DeepCopyJSONValue(value), true
+		}
+	}
+	return added
+}
+
+// ownerOfPorts returns the names that lead to the object with a list of ports, if one of them has a name or
+// number that another has too, or lacks the name that it needs beside another. A merge identifies ports by
+// their number: if somebody changes the number on the member, the changed port is one of others.
+func ownerOfPorts(names []string, cause metav1.CauseType) []string {
+	owner := len(names) - 3
+	if owner < 0 || names[owner] != ports || cause != metav1.CauseTypeFieldValueDuplicate && cause != metav1.CauseTypeFieldValueRequired {
+		return nil
+	}
+	return names[:owner]
+}
+
+// ports is the name of the lists of ports in Services and containers.
+const ports = "ports"
+
+// addPorts adds the ports that only live has.
+func addPorts(before, wanted, live map[string]any) (added bool) {
+	known, _ := before[ports].([]any)
+	for _, key := range []string{"port", "containerPort"} {
+		for _, port := range items(live[ports]) {
+			if port[key] != nil && itemWith(wanted[ports], key, port) == nil && itemWith(known, key, port) == nil {
+				known, added = append(known, map[string]any{key: port[key]}), true
 			}
 		}
-		return added
+	}
+	if added {
+		before[ports] = known
+	}
+	return added
+}
+
+// exclude goes to an object that the manifest and live have, and extends the object in before. It reports
+// whether it added something.
+func exclude(names []string, before, wanted, live map[string]any, extend extension) (added bool) {
+	if len(names) == 0 {
+		return extend(before, wanted, live)
 	}
 	name := names[0]
 	if items, is := live[name].([]any); is {
-		return len(names) > 1 && excludeInItem(names[1:], name, items, before, wanted)
+		return len(names) > 1 && excludeInItem(names[1:], name, items, before, wanted, extend)
 	}
 	inner, is := live[name].(map[string]any)
 	of, has := wanted[name].(map[string]any)
@@ -107,14 +155,14 @@ func exclude(names []string, before, wanted, live map[string]any) (added bool) {
 	if within == nil {
 		within = map[string]any{}
 	}
-	if added = exclude(names[1:], within, of, inner); added {
+	if added = exclude(names[1:], within, of, inner, extend); added {
 		before[name] = within
 	}
 	return added
 }
 
 // excludeInItem does the same in an item of a list. Items are matched by their names.
-func excludeInItem(names []string, list string, items []any, before, wanted map[string]any) bool {
+func excludeInItem(names []string, list string, items []any, before, wanted map[string]any, extend extension) bool {
 	index, err := strconv.Atoi(names[0])
 	if err != nil || index >= len(items) {
 		return false
@@ -137,10 +185,10 @@ func excludeInItem(names []string, list string, items []any, before, wanted map[
 		return false
 	}
 	if within != nil {
-		return exclude(names[1:], within, of, item)
+		return exclude(names[1:], within, of, item, extend)
 	}
 	within = map[string]any{"name": name}
-	if !exclude(names[1:], within, of, item) {
+	if !exclude(names[1:], within, of, item, extend) {
 		return false
 	}
 	all, _ := before[list].([]any)

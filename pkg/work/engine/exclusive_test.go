@@ -17,6 +17,7 @@ func TestWithExcluded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		base, wanted, live string
 		field              string
+		cause              metav1.CauseType
 		bySchema           bool
 		want               string
 	}{
@@ -45,6 +46,28 @@ func TestWithExcluded(t *testing.T) {
 			field: "spec.source", bySchema: true,
 			want: `{"spec":{"source":{"oci":{}}}}`,
 		},
+		"a port whose number was changed": {
+			base:   `{"spec":{"ports":[{"name":"http","port":80}]}}`,
+			wanted: `{"spec":{"ports":[{"name":"http","port":80}]}}`,
+			live:   `{"spec":{"ports":[{"name":"http","port":81}]}}`,
+			field:  "spec.ports[1].name", cause: metav1.CauseTypeFieldValueDuplicate,
+			want: `{"spec":{"ports":[{"name":"http","port":80},{"port":81}]}}`,
+		},
+		"a port of a container beside one without a name": {
+			wanted: `{"spec":{"containers":[{"name":"c","ports":[{"containerPort":80}]}]}}`,
+			live:   `{"spec":{"containers":[{"name":"c","ports":[{"containerPort":80},{"containerPort":81}]}]}}`,
+			field:  "spec.containers[0].ports[0].name", cause: metav1.CauseTypeFieldValueRequired,
+			want: `{"spec":{"containers":[{"name":"c","ports":[{"containerPort":81}]}]}}`,
+		},
+		"a port that the manifest has twice": {
+			wanted: `{"spec":{"ports":[{"name":"a","port":80},{"name":"a","port":81}]}}`,
+			live:   `{"spec":{"ports":[{"name":"a","port":80}]}}`,
+			field:  "spec.ports[1].name", cause: metav1.CauseTypeFieldValueDuplicate,
+		},
+		"a port with an invalid name": {
+			wanted: `{"spec":{"ports":[{"name":"A","port":80}]}}`, live: `{"spec":{"ports":[{"name":"a","port":81}]}}`,
+			field: "spec.ports[0].name", cause: metav1.CauseTypeFieldValueInvalid,
+		},
 		"the spec itself":                {wanted: `{"spec":{"a":1}}`, live: `{"spec":{"b":1}}`, field: "spec.a"},
 		"a field that nobody else added": {wanted: `{"spec":{"a":{"b":1}}}`, live: `{"spec":{"a":{"b":2}}}`, field: "spec.a.b"},
 		"annotations of others":          {wanted: `{"metadata":{"annotations":{"a":"1"}}}`, live: `{"metadata":{"annotations":{"b":"1"}}}`, field: "metadata.annotations.a", bySchema: true},
@@ -56,7 +79,7 @@ func TestWithExcluded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid,
-				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: tc.field}}}}}
+				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: tc.cause, Field: tc.field}}}}}
 			got := withExcluded([]byte(tc.base), parsed(t, tc.wanted), parsed(t, tc.live), refused, tc.bySchema)
 			if (got == nil) != (tc.want == "") {
 				t.Fatalf("got %s, want %s", got, tc.want)

@@ -4,6 +4,8 @@
 package engine
 
 import (
+	"strings"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -18,6 +20,7 @@ func inherit(wanted, live *unstructured.Unstructured) {
 	case schema.GroupKind{Kind: "ServiceAccount"}:
 		takeOver(wanted.Object, live.Object, "secrets")
 		takeOver(wanted.Object, live.Object, "imagePullSecrets")
+		keepPlatformSecret(wanted, live)
 	case schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
 		takeOver(wanted.Object, live.Object, "spec", "caBundle")
 	case schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:
@@ -31,6 +34,21 @@ func inherit(wanted, live *unstructured.Unstructured) {
 		for _, webhook := range items(wanted.Object["webhooks"]) {
 			takeOver(webhook, there[webhook["name"]], "clientConfig", "caBundle")
 		}
+	}
+}
+
+// keepPlatformSecret keeps the pull secret that OpenShift created for a ServiceAccount, beside those of the
+// manifest. OpenShift creates another one whenever it is removed.
+func keepPlatformSecret(wanted, live *unstructured.Unstructured) {
+	list, _ := wanted.Object[pullSecrets].([]any)
+	for _, secret := range items(live.Object[pullSecrets]) {
+		name, _ := secret["name"].(string)
+		if len(list) > 0 && strings.HasPrefix(name, live.GetName()+"-dockercfg-") && !contains(list, any(secret)) {
+			list = append(list, secret)
+		}
+	}
+	if len(list) > 0 {
+		wanted.Object[pullSecrets] = list
 	}
 }
 

@@ -21,6 +21,10 @@ func TestInherit_KeepsFieldsThatControllersFillIn(t *testing.T) {
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: []}`,
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}`,
 			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: []}`},
+		"an account with a Secret of OpenShift": {
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: old}, {name: a-dockercfg-x7x2b}]}`,
+			`{apiVersion: v1, kind: ServiceAccount, metadata: {name: a}, imagePullSecrets: [{name: p}, {name: a-dockercfg-x7x2b}]}`},
 		"webhooks, by name": {
 			`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: b, clientConfig: {}}, {name: a, clientConfig: {caBundle: own}}, {name: c, clientConfig: {}}]}`,
 			`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: a}, webhooks: [{name: a, clientConfig: {caBundle: x}}, {name: b, clientConfig: {caBundle: y}}]}`,

@@ -4,11 +4,13 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -36,6 +38,14 @@ func TestLacking_NamesTheNamespacesThatAreMissing(t *testing.T) {
 	}
 	if !l.note(nil) || len(l.namespaces()) != 0 {
 		t.Error("a namespace that came is still followed")
+	}
+	ending := apierrors.NewForbidden(corev1.Resource("configmaps"), "a", errors.New("the namespace is being terminated"))
+	if isWithoutNamespace(ending) {
+		t.Error("a right that is missing counts as a namespace that ends")
+	}
+	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause, Field: "metadata.namespace"}}
+	if !isWithoutNamespace(ending) {
+		t.Error("a namespace that ends is not followed until it is created again")
 	}
 	if isWithoutNamespace(apierrors.NewNotFound(corev1.Resource("configmaps"), "a")) {
 		t.Error("another object that is missing counts as a namespace")

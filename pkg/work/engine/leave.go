@@ -6,6 +6,8 @@ package engine
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -24,6 +26,7 @@ func (e *Engine) adoptMemberFields(it Item, live *unstructured.Unstructured) Ite
 		it.object = it.object.DeepCopy()
 		delete(it.object.Object, "rules")
 	}
+	it = e.withPullSecrets(it, live)
 	fields := e.memberFields(it, live)
 	if len(fields) == 0 {
 		return it
@@ -103,11 +106,12 @@ func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldP
 	for _, segments := range scaledFields(live, e.managerOf(it)) {
 		fields = append(fields, fieldsAt(it.object.Object, segments)...)
 	}
-	if isScaled(it.object.GroupVersionKind().GroupKind()) {
-		if _, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, "spec", "replicas"); !found {
-			fields = append(fields, fieldsAt(it.object.Object, []string{"spec", "replicas"})...)
+	if segments := keptIfUnset(it.object); segments != nil {
+		if _, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, segments...); !found {
+			fields = append(fields, fieldsAt(it.object.Object, segments)...)
 		}
 	}
+	fields = append(fields, grownRequest(it.object, live)...)
 	return append(fields, injectedFields(it.object, live)...)
 }
 
@@ -141,15 +145,44 @@ func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 	return all
 }
 
-// isScaled reports whether objects of a kind fall back to one replica if a manifest no longer sets
-// replicas.
-func isScaled(kind schema.GroupKind) bool {
-	switch kind {
+// keptIfUnset returns the field that keeps the member's value if the manifest does not set it; nil if there
+// is none. Without replicas, a workload falls back to one. A cluster sets its default class only when it
+// creates an Ingress or a Service.
+func keptIfUnset(object *unstructured.Unstructured) []string {
+	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
 		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}:
-		return true
+		return []string{"spec", "replicas"}
+	case schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}:
+		return []string{"spec", "ingressClassName"}
+	case schema.GroupKind{Kind: "Service"}:
+		if kind, _, _ := unstructured.NestedString(object.Object, "spec", "type"); kind == string(corev1.ServiceTypeLoadBalancer) {
+			return []string{"spec", "loadBalancerClass"}
+		}
 	}
-	return false
+	return nil
+}
+
+// grownRequest returns the size of a claim that is larger on the member, for example since an autoresizer
+// has expanded it. A claim cannot shrink.
+func grownRequest(wanted, live *unstructured.Unstructured) []fieldPath {
+	if wanted.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "PersistentVolumeClaim"}) {
+		return nil
+	}
+	var sizes [2]resource.Quantity
+	segments := []string{"spec", "resources", "requests", "storage"}
+	for place, claim := range []*unstructured.Unstructured{wanted, live} {
+		text, _, _ := unstructured.NestedString(claim.Object, segments...)
+		size, err := resource.ParseQuantity(text)
+		if err != nil {
+			return nil // The API server refuses it.
+		}
+		sizes[place] = size
+	}
+	if sizes[1].Cmp(sizes[0]) <= 0 {
+		return nil
+	}
+	return fieldsAt(wanted.Object, segments)
 }
 
 // isAggregated reports whether the member's controller manager computes the rules of a role.

@@ -118,6 +118,25 @@ func TestAdoptMemberFields(t *testing.T) {
 			managed: []metav1.ManagedFieldsEntry{ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)},
 			mode:    ServerSide, want: webDeployment + "}, spec: {paused: true, replicas: 5}}",
 		},
+		"size of a claim that is larger on the member": {
+			manifest: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {resources: {requests: {storage: 1Gi}}}}",
+			live:     "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {resources: {requests: {storage: 1025Mi}}}}",
+			want:     "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {resources: {requests: {storage: 1025Mi}}}}",
+			leaves:   []string{"/spec/resources/requests/storage"},
+		},
+		"size of a claim that the manifest enlarges": {
+			manifest: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {resources: {requests: {storage: 2Gi}}}}",
+			live:     "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c}, spec: {resources: {requests: {storage: 2047Mi}}}}",
+		},
+		"class of an Ingress that the manifest does not set": {
+			manifest: "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {defaultBackend: {}}}",
+			live:     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {ingressClassName: theirs}}",
+			want:     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {defaultBackend: {}, ingressClassName: theirs}}",
+		},
+		"class of a load balancer, but not of another Service": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ClusterIP}}",
+			live:     "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: theirs}}",
+		},
 		"fields that the author names": {
 			manifest: `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {fleetgate.io/leave-to-member: "/data/a, /data/b~1c,/data/gone"}}, data: {a: "1", b/c: "1", gone: "1", d: "1"}}`,
 			live:     `{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "2", b/c: "2", d: "2"}}`,

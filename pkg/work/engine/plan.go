@@ -48,6 +48,8 @@ type Item struct {
 	// are the pointers of those that the manifest sets.
 	left   []fieldPath
 	leaves []string
+	// unmerged is set if the agent could not merge the manifest.
+	unmerged bool
 	// pinned is set if a server-side apply must not overwrite a later version of the object.
 	pinned bool
 	// run is the hash of the spec, if the object runs to completion.

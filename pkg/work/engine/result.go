@@ -9,6 +9,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,9 +198,12 @@ func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *
 }
 
 // isWithoutNamespace reports whether the member rejected an object because its namespace does not
-// exist.
+// exist, or is being deleted and can be created again.
 func isWithoutNamespace(err error) bool {
 	var response apierrors.APIStatus
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return true
+	}
 	if !apierrors.IsNotFound(err) || !errors.As(err, &response) {
 		return false
 	}

@@ -6,6 +6,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -56,13 +57,21 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	if live == nil {
 		return e.at(it).Create(ctx, desired, metav1.CreateOptions{FieldManager: e.Manager})
 	}
-	return e.mergeInto(ctx, it, desired, live)
+	written, err := e.mergeInto(ctx, it, desired, live)
+	if errors.As(err, &unmergeable{}) {
+		it.unmerged = true // A newer member can have fields that the agent does not know.
+		return e.write(ctx, t, it, live)
+	}
+	return written, err
 }
 
 // mergeInto merges the manifest into the object, and merges again if fields that are beside those of the
 // manifest exclude them.
 func (e *Engine) mergeInto(ctx context.Context, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	base := e.lastApplied(it, live)
+	if live.GetAnnotations()[e.HashAnnotation] != it.hash {
+		base = withDerived(base, desired, live)
+	}
 	written, err := e.patch(ctx, it, base, desired, live)
 	if !apierrors.IsInvalid(err) {
 		return written, err
@@ -112,6 +121,7 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 	}
 	if !merging {
 		manifest.DropUnsetTimes(desired.Object)
+		e.clearAlias(it, desired, live)
 	}
 	if annotations := e.annotations(it, merging); len(annotations) > 0 {
 		desired.SetAnnotations(annotations)
@@ -124,10 +134,10 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 }
 
 // merges reports whether the manifest is merged on the client side. A manifest that is too large
-// for the last-applied annotation is applied server-side instead, with force, since a merge
-// overrides other managers too.
+// for the last-applied annotation, or that the agent cannot merge, is applied server-side instead,
+// with force, since a merge overrides other managers too.
 func (e *Engine) merges(it Item, live *unstructured.Unstructured) bool {
-	return it.Mode.Method != ServerSide && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
+	return it.Mode.Method != ServerSide && !it.unmerged && annotationBytes(e.annotations(it, true), live) <= maxAnnotations
 }
 
 // annotations returns the annotations of the manifest and of the engine. A merge records what it

@@ -92,7 +92,7 @@ func (k *keeper) field(meta strategicpatch.LookupPatchMeta, path []string, wante
 	at := append(slices.Clone(path), field)
 	if list, ok := value.([]any); ok {
 		items, merges := belowItems(meta, field)
-		k.list(items, merges || field == "tolerations", at, list, there)
+		k.list(items, merges || field == "tolerations" || field == "imagePullSecrets", at, list, there)
 		return
 	}
 	k.value(below(meta, field), at, value, there)
@@ -118,8 +118,8 @@ func (k *keeper) value(meta strategicpatch.LookupPatchMeta, at []string, value, 
 	}
 }
 
-// list compares a list. If it is merged by key, or holds tolerations (which admission extends), the
-// object must contain the manifest's items. Other lists must have no additional items, and their
+// list compares a list. If it is merged by key, or holds tolerations (which admission extends) or pull
+// secrets (which OpenShift extends), the object must contain the manifest's items. Other lists must have no additional items, and their
 // scalars must be in the same order. Lists of kinds without a Go type may be of either sort. The
 // loss of a duplicate item is ignored.
 func (k *keeper) list(meta strategicpatch.LookupPatchMeta, mayGrow bool, path []string, wanted []any, there any) {
