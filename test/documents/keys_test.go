@@ -63,9 +63,10 @@ func keyMeanings(t *testing.T) map[string][]string {
 	for _, folder := range slices.Sorted(maps.Keys(folders)) {
 		constants := constantsIn(folders[folder])
 		for _, file := range folders[folder] {
-			for name, comment := range commentsOfConstants(file) {
+			comments := commentsOfConstants(file)
+			for _, name := range slices.Sorted(maps.Keys(comments)) {
 				if key := constants[name]; strings.HasPrefix(key, keyPrefix) && key != keyPrefix {
-					meanings[key] = append(meanings[key], meaningOf(name, comment, constants))
+					meanings[key] = append(meanings[key], meaningOf(name, comments[name], constants))
 				}
 			}
 		}

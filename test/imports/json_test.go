@@ -34,12 +34,14 @@ var jsonOtherwise = map[string]string{
 
 	"pkg/webhook/immutability/author.go":   ofReviews,
 	"pkg/webhook/immutability/request.go":  ofReviews,
+	"pkg/webhook/conversion/handler.go":    ofReviews,
+	"pkg/webhook/conversion/fields.go":     ofReviews,
 	"pkg/webhook/placement.go":             ofReviews,
 	"pkg/webhook/managedcluster.go":        ofReviews,
 	"pkg/webhook/clusterconfigurations.go": ofReviews,
 	"pkg/webhook/validation/envelope.go":   ofReviews,
 
-	"pkg/install/putright.go":                           ofObjects,
+	"pkg/install/revert.go":                             ofObjects,
 	"pkg/placement/snapshot/envelope.go":                ofObjects,
 	"pkg/placement/helmchart/release.go":                ofObjects,
 	"pkg/placement/override/variables.go":               ofObjects,

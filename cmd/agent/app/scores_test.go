@@ -15,7 +15,7 @@ import (
 	"fleetgate.io/fleetgate/cmd/agent/app/options"
 )
 
-// A hub that serves ManagedClusters may not serve scores, which Placements need.
+// A hub can serve ManagedClusters without scores, which are for Placements.
 func TestScores_WaitUntilTheHubServesTheKind(t *testing.T) {
 	missing := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Details: &metav1.StatusDetails{Name: "resource-usage-score", Kind: "addonplacementscores"}}

@@ -52,7 +52,7 @@ const (
 	// AnnotationPrefix is the prefix of the annotations that a ManagedClusterAddOn gets from its
 	// ManagedCluster.
 	AnnotationPrefix = GroupName + "/"
-	// AssignedAnnotation on the namespace of a cluster says that the hub assigned it to the member of that
+	// AssignedAnnotation is on the namespace of a cluster that the hub assigned to the member of that
 	// name. Its value is the add-on for which it did.
 	AssignedAnnotation = "fleetgate.io/assigned-for"
 	// PreDeleteAnnotation is on Jobs and Pods of a template that run before the add-on is deleted.
@@ -89,14 +89,14 @@ const (
 	// FleetgateAgentAccounts is the namespace for accounts of ManagedServiceAccounts on the cluster,
 	// where an agent of Open Cluster Management may use the default one.
 	FleetgateAgentAccounts = "fleetgate-agent-accounts"
-	// ManagedClusterAnnotation on a Cluster of fleet.cattle.io is the UID of the ManagedCluster for
-	// which the add-on created it. The hub writes it.
+	// ManagedClusterAnnotation is on a Cluster of fleet.cattle.io. Its value is the UID of the
+	// ManagedCluster for which the add-on created it. The hub writes it.
 	ManagedClusterAnnotation = "fleetgate.io/managed-cluster-uid"
-	// AgentMemberAnnotation on a ManagedCluster with a klusterlet is the UID of the MemberCluster whose
-	// agent the add-on delivered. The hub writes it, and no klusterlet can.
+	// AgentMemberAnnotation is on a ManagedCluster with a klusterlet. Its value is the UID of the
+	// MemberCluster whose agent the add-on delivered. The hub writes it, and no klusterlet can.
 	AgentMemberAnnotation = "fleetgate.io/agent-member-uid"
-	// AgentVersionAnnotation on the ManifestWork of the add-on identifies what its manifests were
-	// rendered from, and their content. The hub writes it.
+	// AgentVersionAnnotation is on the ManifestWork of the add-on. Its value identifies what its manifests
+	// were rendered from, and their content. The hub writes it.
 	AgentVersionAnnotation = "fleetgate.io/agent-version"
 )
 
