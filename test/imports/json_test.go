@@ -32,6 +32,8 @@ var jsonOtherwise = map[string]string{
 	"pkg/kube/untrusted/json.go":  "it is the reader",
 	"pkg/kube/configfile/load.go": "what it loads is the reader's JSON",
 
+	"pkg/webhook/conversion/handler.go":    ofReviews,
+	"pkg/webhook/conversion/fields.go":     "it reads an annotation, which API servers bound, and refuses unknown fields",
 	"pkg/webhook/immutability/author.go":   ofReviews,
 	"pkg/webhook/immutability/request.go":  ofReviews,
 	"pkg/webhook/conversion/handler.go":    ofReviews,

@@ -172,3 +172,15 @@ func converted(t *testing.T, from, text, to string) map[string]any {
 	}
 	return object
 }
+
+// TestConvert_ReadsDefaultWithReservedName shows that no write in v1beta1 drops such a default.
+func TestConvert_ReadsDefaultWithReservedName(t *testing.T) {
+	object := parse(t, "{kind: ClusterManagementAddOn, spec: {supportedConfigs: [{resource: r, defaultConfig: {name: __reserved_no_default__}}]}}")
+	object["apiVersion"] = addonv1alpha1.GroupVersion.String()
+	if err := Convert(object, addonv1beta1.GroupVersion.String()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(object, addonv1alpha1.GroupVersion.String()); err == nil {
+		t.Error("the incomplete object was written")
+	}
+}

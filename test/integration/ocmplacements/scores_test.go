@@ -16,7 +16,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"fleetgate.io/fleetgate/pkg/addon/agent/score"
+	resourcescore "fleetgate.io/fleetgate/pkg/addon/agent/score"
 	clusterv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/ocm/managedcluster"
 	"fleetgate.io/fleetgate/test/support/build"
@@ -40,16 +40,19 @@ func agentOf(ctx context.Context, cluster string) client.Client {
 }
 
 // reporting runs a reporter of scores for a cluster.
-func reporting(ctx context.Context, cluster string, now *clocktesting.FakePassiveClock) (*score.Reporter, *expect.Running) {
+func reporting(ctx context.Context, cluster string, now *clocktesting.FakePassiveClock) (*resourcescore.Reporter, *expect.Running) {
 	GinkgoHelper()
-	r := &score.Reporter{Hub: agentOf(ctx, cluster), Namespace: cluster, Free: &score.Free{}, Clock: now}
+	r := &resourcescore.Reporter{Hub: agentOf(ctx, cluster), Namespace: cluster, Free: &resourcescore.Free{}, Clock: now}
 	running := expect.Started(func(context.Context) (func(context.Context) error, error) {
 		return func(ctx context.Context) error {
 			r.Run(ctx)
 			return nil
 		}, nil
 	})
-	DeferCleanup(func() { running.Stop() })
+	DeferCleanup(func(ctx SpecContext) {
+		running.Stop()
+		Expect(r.Remove(ctx)).To(Succeed()) // Other specs list scores of this name.
+	})
 	return r, running
 }
 
@@ -65,10 +68,10 @@ var _ = Describe("Scores of fleetgate's agents", func() {
 		second, running := reporting(ctx, b.name(2), now)
 		first.Free.Set(cores("2"))
 		second.Free.Set(cores("24"))
-		placement := b.place(ctx, "p", both(wants(1), scores(score.Name+"/"+score.CPU)))
+		placement := b.place(ctx, "p", both(wants(1), scores(resourcescore.Name+"/"+resourcescore.CPU)))
 		Eventually(chosen(ctx, placement)).Should(Equal(b.names(2)))
 		written := &clusterv1alpha1.AddOnPlacementScore{}
-		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: b.name(2), Name: score.Name}, written)).To(Succeed())
+		Expect(hubClient.Get(ctx, client.ObjectKey{Namespace: b.name(2), Name: resourcescore.Name}, written)).To(Succeed())
 		Expect(written.Status.Scores).To(Equal([]clusterv1alpha1.AddOnPlacementScoreItem{{Name: "cpuAvailable", Value: 48}, {Name: "memAvailable", Value: 38}, {Name: "example.com/device", Value: 20}}))
 		Expect(written.Status.ValidUntil.Time).To(BeTemporally(">", now.Now()))
 
@@ -80,7 +83,7 @@ var _ = Describe("Scores of fleetgate's agents", func() {
 		By("having no right to other scores")
 		other := &clusterv1alpha1.AddOnPlacementScore{ObjectMeta: build.In(b.name(2), "other")}
 		Expect(second.Hub.Create(ctx, other)).To(Satisfy(apierrors.IsForbidden))
-		theirs := &clusterv1alpha1.AddOnPlacementScore{ObjectMeta: build.In(b.name(1), score.Name)}
+		theirs := &clusterv1alpha1.AddOnPlacementScore{ObjectMeta: build.In(b.name(1), resourcescore.Name)}
 		Expect(second.Hub.Status().Patch(ctx, theirs, expect.MergePatch(`{"status":{"scores":[]}}`))).To(Satisfy(apierrors.IsForbidden))
 
 		By("disabling the scores of the second")
