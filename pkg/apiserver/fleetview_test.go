@@ -184,7 +184,7 @@ func TestFleetview_RefusesWrites(t *testing.T) {
 		"a review of others":   {method: http.MethodPost, path: "all/proxy/apis/authorization.k8s.io/v1/subjectaccessreviews", code: 405, message: "read only"},
 		"exec":                 {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods/x/exec", code: 405, message: "read only"},
 		"an unknown view":      {method: http.MethodGet, path: "none/proxy/api/v1/pods", code: 404, message: `fleetviews.view.fleetgate.io "none" not found`},
-		"a malformed selector": {method: http.MethodGet, path: "labels:a=b=c/proxy/api/v1/pods", code: 400, message: "is no selector of labels"},
+		"a malformed selector": {method: http.MethodGet, path: "labels:a=b=c/proxy/api/v1/pods", code: 400, message: "is not a label selector"},
 		"a path with dots":     {method: http.MethodGet, path: "all/proxy/api/v1/../pods", code: 400, message: `".."`},
 		"a view with a slash":  {method: http.MethodGet, path: "labels:a%2Fb=c/proxy/api/v1/pods", code: 404},
 		"a version of nothing": {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods?resourceVersion=garbage", code: 400, message: "invalid resource version"},
@@ -192,7 +192,7 @@ func TestFleetview_RefusesWrites(t *testing.T) {
 		"a timeout of hours":   {method: http.MethodGet, path: "all/proxy/api/v1/pods?memberTimeoutSeconds=3600", code: 400, message: "up to 30"},
 		"protobuf alone":       {method: http.MethodGet, path: "all/proxy/api/v1/namespaces/shop/pods", change: []func(*http.Request){header("Accept", "application/vnd.kubernetes.protobuf")}, code: 406},
 		"a kind of nobody":     {method: http.MethodGet, path: "all/proxy/apis/a.b/v1/cs", code: 404, message: "could not find"},
-		"an empty choice":      {method: http.MethodGet, path: "labels:no=such/proxy/api/v1/pods", code: 403, message: "no member that you may reach"},
+		"an empty choice":      {method: http.MethodGet, path: "labels:no=such/proxy/api/v1/pods", code: 403, message: "no member that you can reach"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res := g.do(c.method, viewPrefix+c.path, "u", nil, c.change...)

@@ -32,8 +32,6 @@ var jsonOtherwise = map[string]string{
 	"pkg/kube/untrusted/json.go":  "it is the reader",
 	"pkg/kube/configfile/load.go": "what it loads is the reader's JSON",
 
-	"pkg/webhook/conversion/handler.go":    ofReviews,
-	"pkg/webhook/conversion/fields.go":     "it reads an annotation, which API servers bound, and refuses unknown fields",
 	"pkg/webhook/immutability/author.go":   ofReviews,
 	"pkg/webhook/immutability/request.go":  ofReviews,
 	"pkg/webhook/conversion/handler.go":    ofReviews,
@@ -55,7 +53,9 @@ var jsonOtherwise = map[string]string{
 	"pkg/work/manifest/identity.go":                     ofObjects,
 	"pkg/work/manifest/decode.go":                       ofObjects,
 	"pkg/work/engine/applied.go":                        ofObjects,
+	"pkg/work/engine/derived.go":                        ofObjects,
 	"pkg/work/engine/fields.go":                         ofObjects,
+	"pkg/work/engine/pullsecrets.go":                    ofObjects,
 	"pkg/work/engine/merge/lists.go":                    ofObjects,
 	"pkg/work/engine/merge/remembered.go":               ofObjects,
 	"pkg/work/engine/merge/merge.go":                    ofObjects,

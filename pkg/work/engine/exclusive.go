@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
@@ -35,7 +36,7 @@ func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused 
 	if len(base) > 0 && untrusted.UnmarshalJSON(base, untrusted.Object, &before) != nil {
 		return nil
 	}
-	extended := false
+	extended := duplicatesNodePort(refused) && exclude([]string{"spec"}, before, wanted.Object, live.Object, addPorts)
 	for _, cause := range causesOf(refused) {
 		names := fieldNames(cause.Field)
 		if slices.Contains(names, "metadata") {
@@ -45,8 +46,16 @@ func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused 
 			extended = exclude(owner, before, wanted.Object, live.Object, addPorts) || extended
 			continue
 		}
+		if len(names) == 0 {
+			continue
+		}
+		above, last := names[:len(names)-1], names[len(names)-1]
+		extended = exclude(above, before, wanted.Object, live.Object, addField(last)) || extended
 		if len(names) > leastDepth {
-			extended = exclude(names[:len(names)-1], before, wanted.Object, live.Object, addFields) || extended
+			extended = exclude(above, before, wanted.Object, live.Object, addFields) || extended
+		}
+		if isBudget(wanted) && last == "spec" {
+			extended = exclude(names, before, wanted.Object, live.Object, addFields) || extended
 		}
 		if bySchema && len(names) >= leastDepth { // oneOf names the object that breaks it.
 			extended = exclude(names, before, wanted.Object, live.Object, addFields) || extended
@@ -68,6 +77,13 @@ func causesOf(refused error) []metav1.StatusCause {
 		return nil
 	}
 	return response.Status().Details.Causes
+}
+
+// duplicatesNodePort recognizes the error for a Service with two ports of one node port, for which API
+// servers have no machine-readable cause.
+func duplicatesNodePort(err error) bool {
+	var response apierrors.APIStatus
+	return errors.As(err, &response) && strings.HasPrefix(response.Status().Message, "duplicate nodePort")
 }
 
 // fieldNames parses a field of an API server's error, such as spec.containers[0].env[1].value. Keys of
@@ -104,6 +120,22 @@ func addFields(before, wanted, live map[string]any) (added bool) {
 		}
 	}
 	return added
+}
+
+// addField adds the field if only live has it: what the member refuses is not of the manifest.
+func addField(field string) extension {
+	return func(before, wanted, live map[string]any) bool {
+		if live[field] == nil || wanted[field] != nil || before[field] != nil {
+			return false
+		}
+		before[field] = runtime.DeepCopyJSONValue(live[field])
+		return true
+	}
+}
+
+// isBudget reports whether the fields of the spec exclude each other: minAvailable and maxUnavailable.
+func isBudget(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}
 }
 
 // ownerOfPorts returns the names that lead to the object with a list of ports, if one of them has a name or

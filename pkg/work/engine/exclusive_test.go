@@ -18,6 +18,7 @@ func TestWithExcluded(t *testing.T) {
 		base, wanted, live string
 		field              string
 		cause              metav1.CauseType
+		message            string
 		bySchema           bool
 		want               string
 	}{
@@ -59,6 +60,24 @@ func TestWithExcluded(t *testing.T) {
 			field:  "spec.containers[0].ports[0].name", cause: metav1.CauseTypeFieldValueRequired,
 			want: `{"spec":{"containers":[{"name":"c","ports":[{"containerPort":81}]}]}}`,
 		},
+		"a port with a node port whose number was changed": {
+			wanted:  `{"spec":{"ports":[{"port":80,"nodePort":30080}]}}`,
+			live:    `{"spec":{"ports":[{"port":81,"nodePort":30080}]}}`,
+			message: "duplicate nodePort: {TCP 30080}",
+			want:    `{"spec":{"ports":[{"port":81}]}}`,
+		},
+		"a field of the spec that the manifest does not have": {
+			wanted: `{"spec":{"sessionAffinity":"None"}}`,
+			live:   `{"spec":{"sessionAffinity":"ClientIP","sessionAffinityConfig":{"clientIP":{}},"theirs":1}}`,
+			field:  "spec.sessionAffinityConfig",
+			want:   `{"spec":{"sessionAffinityConfig":{"clientIP":{}}}}`,
+		},
+		"the other limit of a PodDisruptionBudget": {
+			wanted: `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":1}}`,
+			live:   `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"minAvailable":1}}`,
+			field:  "spec",
+			want:   `{"spec":{"minAvailable":1}}`,
+		},
 		"a port that the manifest has twice": {
 			wanted: `{"spec":{"ports":[{"name":"a","port":80},{"name":"a","port":81}]}}`,
 			live:   `{"spec":{"ports":[{"name":"a","port":80}]}}`,
@@ -78,7 +97,7 @@ func TestWithExcluded(t *testing.T) {
 		"an unreadable field": {wanted: `{"spec":{"a":{"b":1}}}`, live: `{"spec":{"a":{"c":1}}}`, field: "spec.a[x.y].b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid,
+			refused := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonInvalid, Message: tc.message,
 				Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: tc.cause, Field: tc.field}}}}}
 			got := withExcluded([]byte(tc.base), parsed(t, tc.wanted), parsed(t, tc.live), refused, tc.bySchema)
 			if (got == nil) != (tc.want == "") {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // leaveNothing is the annotation value with which the member decides no field.
@@ -173,7 +175,7 @@ func grownRequest(wanted, live *unstructured.Unstructured) []fieldPath {
 	segments := []string{"spec", "resources", "requests", "storage"}
 	for place, claim := range []*unstructured.Unstructured{wanted, live} {
 		text, _, _ := unstructured.NestedString(claim.Object, segments...)
-		size, err := resource.ParseQuantity(text)
+		size, err := untrusted.Quantity(text)
 		if err != nil {
 			return nil // The API server refuses it.
 		}

@@ -73,14 +73,18 @@ func (e *Engine) mergeInto(ctx context.Context, it Item, desired, live *unstruct
 		base = withDerived(base, desired, live)
 	}
 	written, err := e.patch(ctx, it, base, desired, live)
-	if !apierrors.IsInvalid(err) {
+	if !apierrors.IsInvalid(err) && !duplicatesNodePort(err) {
 		return written, err
 	}
 	bySchema := !e.merger.Known.Recognizes(it.object.GroupVersionKind())
 	if base = withExcluded(base, desired, live, err, bySchema); base == nil {
 		return nil, err
 	}
-	return e.patch(ctx, it, base, desired, live)
+	again, failure := e.patch(ctx, it, base, desired, live)
+	if apierrors.IsInvalid(failure) {
+		return nil, err // The first error is that of the manifest.
+	}
+	return again, failure
 }
 
 // patch returns live if it needs no change.

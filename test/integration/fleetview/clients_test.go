@@ -102,7 +102,7 @@ var _ = Describe("A typed client-go client that prefers protobuf", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, err = clientset.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		Expect(apierrors.IsNotAcceptable(err)).To(BeTrue(), "%v", err)
-		Expect(err).To(MatchError(ContainSubstring("a view of the fleet answers in application/json, as objects or as tables")))
+		Expect(err).To(MatchError(ContainSubstring("a view of the fleet responds with application/json, as objects or tables")))
 	})
 })
 

@@ -182,7 +182,7 @@ var _ = Describe("A view", func() {
 		Eventually(func() string {
 			_, stderr, _ := someone(ctx, "jane", team, "none").tries(ctx, "get", "pods", "-A")
 			return stderr
-		}).Should(ContainSubstring("it shows no member that you may reach"))
+		}).Should(ContainSubstring("it shows no member that you can reach"))
 		Expect(someone(ctx, "jane", team, "unknown").fails(ctx, "get", "--raw", "/api/v1/pods")).To(ContainSubstring(`fleetviews.view.fleetgate.io "unknown" not found`))
 		Expect(columns(2, someone(ctx, "jane", team, "labels:!no").gets(ctx, "-n", namespace, "get", "pods"))).To(HaveLen(4))
 		err := hubClient.Create(ctx, &viewv1alpha1.FleetView{ObjectMeta: build.Named("all")})

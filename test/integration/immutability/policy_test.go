@@ -276,7 +276,7 @@ spec:
 			return string(c.Status) + " " + c.Reason + ": " + c.Message
 		}
 		tooLarge := func() error { return masters.Create(ctx, widget("default", "{size: 11}"), client.DryRunAll) }
-		Eventually(enforced).Should(And(HavePrefix("True NotExportable"), ContainSubstring("give the policy another name")))
+		Eventually(enforced).Should(And(HavePrefix("True NotExportable"), ContainSubstring("rename the policy")))
 		Eventually(tooLarge).Should(MatchError(ContainSubstring("admission webhook")))
 		Expect(masters.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
 		Expect(foreign.Spec.Validations).To(ConsistOf(HaveField("Message", "somebody else's")))

@@ -12,8 +12,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -28,6 +30,7 @@ func placeWithEnvelope(ctx context.Context, name, manifest string) {
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
 	crp.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"member-1"}}
+	crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)} // for kinds that are not tracked
 	Expect(hub.Create(ctx, crp)).To(Succeed())
 }
 
@@ -82,6 +85,32 @@ spec:
 			HaveField("Env", ConsistOf(SatisfyAll(HaveField("Value", ""), HaveField("ValueFrom", Not(BeNil())))))))
 		waitAvailable(ctx, "exclusive")
 		Expect(failedOn("exclusive")(ctx)).To(BeEmpty())
+	})
+
+	It("reverts the other limit of a PodDisruptionBudget, and session affinity of a Service", func(ctx SpecContext) {
+		const name = "exclusive-spec"
+		placeWithEnvelope(ctx, name, `
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {namespace: NAMESPACE, name: web}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+`)
+		budget := memberHas(name+"/web", &policyv1.PodDisruptionBudget{}, func(b *policyv1.PodDisruptionBudget) policyv1.PodDisruptionBudgetSpec { return b.Spec })
+		Eventually(budget).WithContext(ctx).Should(HaveField("MaxUnavailable", Not(BeNil())))
+		Expect(member1.Patch(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}},
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"maxUnavailable":null,"minAvailable":1}}`)))).To(Succeed())
+		Eventually(budget).WithContext(ctx).Should(SatisfyAll(HaveField("MaxUnavailable", Not(BeNil())), HaveField("MinAvailable", BeNil())))
+		envelop(ctx, name, `
+apiVersion: v1
+kind: Service
+metadata: {namespace: NAMESPACE, name: web}
+spec: {selector: {app: web}, ports: [{port: 80}], sessionAffinity: None}
+`)
+		service := memberHas(name+"/web", &corev1.Service{}, func(s *corev1.Service) corev1.ServiceSpec { return s.Spec })
+		Eventually(service).WithContext(ctx).Should(HaveField("SessionAffinity", corev1.ServiceAffinityNone))
+		Expect(member1.Patch(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}},
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)))).To(Succeed())
+		Eventually(service).WithContext(ctx).Should(SatisfyAll(HaveField("SessionAffinity", corev1.ServiceAffinityNone), HaveField("SessionAffinityConfig", BeNil())))
 	})
 
 	It("replaces the default update strategy of a StatefulSet", func(ctx SpecContext) {
