@@ -225,11 +225,15 @@ func (b *bed) account(ctx context.Context, cluster string) (*corev1.ServiceAccou
 // requestFor is a request for a certificate of an add-on of one cluster, with the label of another.
 func requestFor(cluster, addOn, label string) *certificatesv1.CertificateSigningRequest {
 	GinkgoHelper()
+	return requestOf(label, addOn, pkix.Name{CommonName: groupOf(cluster, addOn) + ":agent:" + addOn, Organization: []string{groupOf(cluster, addOn)}})
+}
+
+// requestOf is a request of an add-on of a cluster for a certificate with any subject.
+func requestOf(label, addOn string, subject pkix.Name) *certificatesv1.CertificateSigningRequest {
+	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	Expect(err).NotTo(HaveOccurred())
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName: groupOf(cluster, addOn) + ":agent:" + addOn, Organization: []string{groupOf(cluster, addOn)},
-	}}, key)
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, key)
 	Expect(err).NotTo(HaveOccurred())
 	return &certificatesv1.CertificateSigningRequest{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "addon-" + label + "-", Labels: map[string]string{

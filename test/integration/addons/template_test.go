@@ -6,6 +6,7 @@ package addons_test
 import (
 	"context"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"strings"
@@ -277,10 +278,12 @@ var _ = Describe("The agent of an add-on with a template", func() {
 		b.templated(ctx, kubeClient(inItsNamespace(role), single), &addonv1alpha1.AddOnDeploymentConfigSpec{AgentInstallNamespace: m.addOns}, deployment)
 		b.selected(ctx, "p", "edge", "edge-1")
 		kubeconfig := b.name("addon") + "-hub-kubeconfig"
-		for driver, keys := range map[addonv1alpha1.KubeClientDriver]types.GomegaMatcher{addonv1alpha1.DriverCSR: byCertificate, addonv1alpha1.DriverToken: byToken} {
+		for _, driver := range []addonv1alpha1.KubeClientDriver{addonv1alpha1.DriverCSR, addonv1alpha1.DriverToken} {
 			By(fmt.Sprintf("with driver %s", driver))
 			m.start(driver)
-			Eventually(m.keys).WithArguments(ctx, kubeconfig).Should(keys)
+			Eventually(m.keys).WithArguments(ctx, kubeconfig).Should(map[addonv1alpha1.KubeClientDriver]types.GomegaMatcher{
+				addonv1alpha1.DriverCSR: byCertificate, addonv1alpha1.DriverToken: byToken,
+			}[driver])
 			for _, namespace := range []string{m.name, b.namespace} {
 				Eventually(func() error { return mayRead(m.as(ctx, kubeconfig), namespace)(ctx) }).Should(Succeed())
 			}
@@ -364,6 +367,19 @@ var _ = Describe("The agent of an add-on with a template", func() {
 		stolen := requestFor(m.name, b.name("addon"), thief.name)
 		stolen.Spec.SignerName = signer
 		b.refused(ctx, thief, stolen, "its subject is")
+	})
+})
+
+var _ = Describe("The author of an AddOnTemplate", func() {
+	It("gets no certificate of a user that the template chooses on the hub", func(ctx SpecContext) {
+		b := newBed(ctx, "edge")
+		m := b.joined(ctx, "edge")
+		b.templated(ctx, addonv1alpha1.AddOnTemplateSpec{Registration: []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationCustomSigner, CustomSigner: &addonv1alpha1.CustomSignerRegistrationConfig{
+			SignerName: certificatesv1.KubeAPIServerClientSignerName, Subject: &addonv1alpha1.Subject{User: "administrator"},
+		}}}}, nil, deployment)
+		b.selected(ctx, "p", "edge")
+		Eventually(b.conditions).WithArguments(ctx, "edge").Should(expect.HaveCondition("RegistrationApplied", "False/SetPermissionFailed"))
+		b.refused(ctx, m, requestOf(m.name, b.name("addon"), pkix.Name{CommonName: "administrator"}), "has no registration for signer")
 	})
 })
 

@@ -212,7 +212,10 @@ func (r *Reconciler) update(ctx context.Context, addOn *instance, s *state) erro
 
 // register grants the agent of an add-on its rights, and names its registrations if that succeeded.
 func (r *Reconciler) register(ctx context.Context, addOn *instance, template *addonv1alpha1.AddOnTemplate, s *state) error {
-	err := r.Bindings.keep(ctx, client.ObjectKeyFromObject(addOn), bindingsOf(template, addOn.ManagedClusterAddOn))
+	err := refuseSigners(template)
+	if err == nil {
+		err = r.Bindings.keep(ctx, client.ObjectKeyFromObject(addOn), bindingsOf(template, addOn.ManagedClusterAddOn))
+	}
 	condition := metav1.Condition{
 		Type: addonv1alpha1.ConditionRegistrationApplied, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonSetPermissionApplied,
 		Message: "Registration of the addon agent is configured",

@@ -13,11 +13,27 @@ import (
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
 // groupOf is the group of all agents of an add-on of a cluster.
 func groupOf(cluster, addOn string) string {
 	return clusterv1.UserPrefix + "cluster:" + cluster + ":addon:" + addOn
+}
+
+// signersOfKubernetes is the domain of signers whose certificates the hub's API server and kubelets trust.
+const signersOfKubernetes = "kubernetes.io/"
+
+// refuseSigners refuses a template that chooses the subject of a certificate for the hub itself: its author
+// could be any user there.
+func refuseSigners(template *addonv1alpha1.AddOnTemplate) error {
+	for _, wanted := range template.Spec.Registration {
+		if signer := wanted.CustomSigner; signer != nil && strings.HasPrefix(signer.SignerName, signersOfKubernetes) {
+			return refusal.New(addonv1alpha1.ReasonSetPermissionFailed, "AddOnTemplate %q has %s as signer of its own: use type %s for credentials of the hub",
+				template.Name, signer.SignerName, addonv1alpha1.RegistrationKubeClient)
+		}
+	}
+	return nil
 }
 
 // registrationsOf are the identities that a template asks for, for one cluster.
@@ -30,7 +46,7 @@ func registrationsOf(template *addonv1alpha1.AddOnTemplate, cluster, addOn strin
 		switch {
 		case wanted.Type == addonv1alpha1.RegistrationKubeClient:
 			registration.SignerName = certificatesv1.KubeAPIServerClientSignerName
-		case wanted.CustomSigner == nil:
+		case wanted.CustomSigner == nil || strings.HasPrefix(wanted.CustomSigner.SignerName, signersOfKubernetes):
 			continue
 		default:
 			registration.SignerName = wanted.CustomSigner.SignerName

@@ -68,6 +68,23 @@ func TestRegistrationsOf_NamesTheAgentOfTheCluster(t *testing.T) {
 	}
 }
 
+func TestRefuseSigners_OfKubernetes(t *testing.T) {
+	template := registering(kubeClient(), customSigner(nil))
+	if err := refuseSigners(template); err != nil {
+		t.Errorf("refused: %v", err)
+	}
+	for _, signer := range []string{"kubernetes.io/kube-apiserver-client", "kubernetes.io/kubelet-serving"} {
+		template := registering(customSigner(&addonv1alpha1.Subject{User: "administrator"}))
+		template.Spec.Registration[0].CustomSigner.SignerName = signer
+		if err := refuseSigners(template); err == nil {
+			t.Errorf("%s is accepted", signer)
+		}
+		if got := registrationsOf(template, "edge", "dns"); len(got) > 0 {
+			t.Errorf("registrations of %s: %v", signer, got)
+		}
+	}
+}
+
 func TestBindingsOf_AreForTheAgentOfTheClusterOnly(t *testing.T) {
 	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "dns", UID: "1"}}
 	template := registering(kubeClient(inCluster("a"), inCluster("b"), inCluster("a"), inNamespace("x", "Role", "c"), inNamespace("x", "ClusterRole", "a"),
