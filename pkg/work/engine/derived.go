@@ -16,8 +16,9 @@ import (
 )
 
 // API servers derive some fields from others that a manifest sets, and keep them when the others change:
-// serviceAccount from serviceAccountName, imagePullPolicy from the tag of the image. A merge would keep them too, so that members which got the earlier manifest differ from those which get this one
-// first. A derived field therefore counts as set by the manifest from which it was derived.
+// serviceAccount from serviceAccountName, imagePullPolicy from the tag of the image. A merge would keep
+// them too, so that members which got the earlier manifest differ from those which get this one first.
+// A derived field therefore counts as set by the manifest from which it was derived.
 
 // trio is the same part of the last manifest, of the manifest, and of the object.
 type trio struct{ before, wanted, live map[string]any }

@@ -20,9 +20,9 @@ import (
 )
 
 // Some fields exclude each other: the handlers of a probe, value and valueFrom of a variable, rollingUpdate
-// and strategies of another type, two ports of one name. A merge keeps what others or defaults added beside the fields of the
-// manifest, so the member refuses the result. The agent then merges again, as if an earlier manifest had
-// set what is beside the refused fields.
+// and strategies of another type, two ports of one name. A merge keeps what others or defaults added beside
+// the fields of the manifest, so the member refuses the result. The agent then merges again, as if an
+// earlier manifest had set what is beside the refused fields.
 
 // leastDepth is the minimum number of names that lead to an object in which the agent removes fields. The
 // spec itself holds independent fields.
