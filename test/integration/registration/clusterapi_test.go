@@ -233,7 +233,7 @@ spec: {}`)
 			var events corev1.EventList
 			g.Expect(hubClient.List(ctx, &events, client.InNamespace(namespace))).To(Succeed())
 			g.Expect(events.Items).To(ContainElement(And(
-				HaveField("Reason", clusterapi.EventNameTaken), HaveField("InvolvedObject.Name", taken), HaveField("Message", ContainSubstring("was not made for this one")))))
+				HaveField("Reason", clusterapi.EventNameTaken), HaveField("InvolvedObject.Name", taken), HaveField("Message", ContainSubstring("was not created for this one")))))
 		}).Should(Succeed())
 		Expect(getCluster(ctx, namespace, taken).Spec.KubeConfigSecret).To(BeEmpty())
 	})

@@ -43,7 +43,7 @@ const (
 const (
 	// EventNamespaceNotAllowed: clusters do not register in this namespace.
 	EventNamespaceNotAllowed = "ImportNamespaceNotAllowed"
-	// EventNameTaken: there is a Cluster of that name that was not made for this one.
+	// EventNameTaken: there is a Cluster of that name that was not created for this one.
 	EventNameTaken = "ImportNameTaken"
 	// EventImporting: a Cluster was made.
 	EventImporting = "Importing"
