@@ -5,6 +5,7 @@ package addons_test
 
 import (
 	"context"
+	"errors"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -158,13 +159,17 @@ func (b *bed) hashes(ctx context.Context, hash string) {
 		if err != nil {
 			return err
 		}
+		written := false
 		for i := range addOn.Status.DefaultConfigReferences {
-			addOn.Status.DefaultConfigReferences[i].DesiredConfig.SpecHash = hash
+			addOn.Status.DefaultConfigReferences[i].DesiredConfig.SpecHash, written = hash, true
 		}
 		for _, progression := range addOn.Status.InstallProgressions {
 			for i := range progression.ConfigReferences {
-				progression.ConfigReferences[i].DesiredConfig.SpecHash = hash
+				progression.ConfigReferences[i].DesiredConfig.SpecHash, written = hash, true
 			}
+		}
+		if !written {
+			return errors.New("the gateway has not named the configurations yet")
 		}
 		return hubClient.Status().Update(ctx, addOn)
 	}).Should(Succeed())
