@@ -55,6 +55,7 @@ var jsonOtherwise = map[string]string{
 	"pkg/work/engine/applied.go":                        ofObjects,
 	"pkg/work/engine/derived.go":                        ofObjects,
 	"pkg/work/engine/fields.go":                         ofObjects,
+	"pkg/work/engine/leave.go":                          ofObjects,
 	"pkg/work/engine/pullsecrets.go":                    ofObjects,
 	"pkg/work/engine/merge/lists.go":                    ofObjects,
 	"pkg/work/engine/merge/remembered.go":               ofObjects,

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
@@ -109,7 +110,8 @@ func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldP
 		fields = append(fields, fieldsAt(it.object.Object, segments)...)
 	}
 	if segments := keptIfUnset(it.object); segments != nil {
-		if _, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, segments...); !found {
+		_, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, segments...)
+		if !found && !(isIngress(it.object) && e.wasSet(it, live, segments)) {
 			fields = append(fields, fieldsAt(it.object.Object, segments)...)
 		}
 	}
@@ -149,7 +151,7 @@ func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 
 // keptIfUnset returns the field that keeps the member's value if the manifest does not set it; nil if there
 // is none. Without replicas, a workload falls back to one. A cluster sets its default class only when it
-// creates an Ingress or a Service.
+// creates an Ingress or a Service; that of an Ingress is removed if the last manifest set it.
 func keptIfUnset(object *unstructured.Unstructured) []string {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -163,6 +165,20 @@ func keptIfUnset(object *unstructured.Unstructured) []string {
 		}
 	}
 	return nil
+}
+
+func isIngress(object *unstructured.Unstructured) bool {
+	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
+}
+
+// wasSet reports whether the last manifest set a field.
+func (e *Engine) wasSet(it Item, live *unstructured.Unstructured, segments []string) bool {
+	before := map[string]any{}
+	if utiljson.Unmarshal(e.lastApplied(it, live), &before) != nil {
+		return false
+	}
+	_, found, _ := unstructured.NestedFieldNoCopy(before, segments...)
+	return found
 }
 
 // grownRequest returns the size of a claim that is larger on the member, for example since an autoresizer

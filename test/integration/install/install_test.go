@@ -34,12 +34,15 @@ var _ = Describe("The installation", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("returns when every version of every shipped CRD is served", func(ctx SpecContext) {
+	It("returns when every served version of every shipped CRD responds", func(ctx SpecContext) {
 		Expect(installer(shipped...).InstallDefinitions(ctx)).To(Succeed())
 		dynamicClient, err := dynamic.NewForConfig(hub.Config())
 		Expect(err).NotTo(HaveOccurred())
 		for _, crd := range shipped {
 			for _, version := range crd.Spec.Versions {
+				if !version.Served {
+					continue // The gateway serves it once it converts it.
+				}
 				resource := schema.GroupVersionResource{Group: crd.Spec.Group, Version: version.Name, Resource: crd.Spec.Names.Plural}
 				_, err := dynamicClient.Resource(resource).List(ctx, metav1.ListOptions{Limit: 1})
 				Expect(err).NotTo(HaveOccurred(), resource.String())
