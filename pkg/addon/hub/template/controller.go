@@ -224,6 +224,7 @@ func (r *Reconciler) register(ctx context.Context, addOn *instance, template *ad
 		condition.Status, condition.Reason = metav1.ConditionFalse, refused.Reason
 		condition.Message = "Failed to set permission for hub agent: " + refused.Message
 		s.report(&condition)
+		//lint:ignore nilerr The condition reports it.
 		return nil
 	}
 	if err != nil {

@@ -127,6 +127,7 @@ func (r *Requests) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 		reason := cmp.Or(refused.Reason, ReasonCertificateNotIssued)
 		r.Recorder.Eventf(csr, addOn.ManagedClusterAddOn, corev1.EventTypeWarning, reason, "Issue", "%s", limited(refused.Message))
 		r.Recorder.Eventf(addOn.ManagedClusterAddOn, csr, corev1.EventTypeWarning, reason, "Issue", "CertificateSigningRequest %q: %s", csr.Name, limited(refused.Message))
+		//lint:ignore nilerr The events report it.
 		return ctrl.Result{RequeueAfter: max(later.RequeueAfter, refusedRetry)}, nil
 	}
 	return ctrl.Result{}, err
