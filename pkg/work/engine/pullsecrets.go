@@ -18,8 +18,10 @@ const pullSecrets = "imagePullSecrets"
 // member. The list has no merge key, so a merge would remove them. OpenShift then creates another Secret
 // for the account, and adds it again.
 func (e *Engine) withPullSecrets(it Item, live *unstructured.Unstructured) Item {
-	merges := it.Mode.Method == Merge && e.merges(it, live) || it.Mode.Method == Compare && !it.Mode.Whole
-	if live == nil || !merges || it.object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "ServiceAccount"}) {
+	if live == nil || it.object.GroupVersionKind().GroupKind() != (schema.GroupKind{Kind: "ServiceAccount"}) {
+		return it
+	}
+	if merges := it.Mode.Method == Merge && e.merges(it, live) || it.Mode.Method == Compare && !it.Mode.Whole; !merges {
 		return it
 	}
 	before := map[string]any{}
