@@ -174,11 +174,7 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 // staysOnHub reports whether an owner is never placed, such as the Pod of a CiliumEndpoint. Its dependents
 // describe it, and the garbage collector deletes them with it.
 func staysOnHub(owner metav1.OwnerReference) bool {
-	group, _, _ := strings.Cut(owner.APIVersion, "/")
-	if !strings.Contains(owner.APIVersion, "/") {
-		group = ""
-	}
-	kind := schema.GroupKind{Group: group, Kind: owner.Kind}
+	kind := schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()
 	return !KindPropagates(kind) || kind == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}
 }
 
