@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -35,7 +36,7 @@ func refuse(enabled bool, cluster *clusterv1.ManagedCluster, fleet *registration
 	switch {
 	case !enabled:
 		return refusal.New(addonv1alpha1.ReasonAgentNotEnabled, "The hub has no ClusterManagementAddOn %q; create it to enable the add-on", addonv1alpha1.FleetgateAgent)
-	case cluster.UID == "" || cluster.DeletionTimestamp != nil || !cluster.Spec.HubAcceptsClient || !isAccepted(cluster):
+	case cluster.UID == "" || !cluster.Spec.HubAcceptsClient || !objects.IsAccepted(cluster):
 		return refusal.New(addonv1alpha1.ReasonClusterNotAccepted, "The hub has not accepted a ManagedCluster of this name; accept it with clusteradm accept --clusters <name>")
 	case len(cluster.Name) > clusterv1beta1.MaxMemberNameLength || len(validation.IsDNS1123Label(cluster.Name)) > 0:
 		return refusal.New(addonv1alpha1.ReasonNameNotAllowed, "No member can have the name %q; let the cluster join with a DNS label of at most %d characters", cluster.Name, clusterv1beta1.MaxMemberNameLength)

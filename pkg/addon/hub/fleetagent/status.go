@@ -112,10 +112,6 @@ func isRegistered(member *clusterv1beta1.MemberCluster) bool {
 	return member != nil && member.Status.AgentStatusOf(clusterv1beta1.MemberAgent) != nil
 }
 
-func isAccepted(cluster *clusterv1.ManagedCluster) bool {
-	return meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
-}
-
 func isApplied(work *workv1.ManifestWork) bool {
 	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionApplied)
 	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == work.Generation

@@ -9,12 +9,14 @@ import (
 	"maps"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
+	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
@@ -88,6 +90,11 @@ func OfConfiguration(cache client.Reader, kind addonv1alpha1.ConfigGroupResource
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, config client.Object) []reconcile.Request {
 		return enqueue.All(ctx, cache, &addonv1alpha1.ManagedClusterAddOnList{}, client.MatchingFields{byConfiguration: configurationValue(kind, config.GetNamespace(), config.GetName())})
 	})
+}
+
+// IsAccepted reports whether a cluster may have rights on the hub.
+func IsAccepted(cluster *clusterv1.ManagedCluster) bool {
+	return cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 }
 
 func placementValue(namespace, label string) string { return namespace + "/" + label }

@@ -105,22 +105,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (ctrl.Result, error) {
-	addOn := &instance{ManagedClusterAddOn: &addonv1alpha1.ManagedClusterAddOn{}, of: &addonv1alpha1.ClusterManagementAddOn{}, cluster: &clusterv1.ManagedCluster{}}
-	exists, err := reconcileutil.GetIfExists(ctx, r.Client, key, addOn.ManagedClusterAddOn, "reading ManagedClusterAddOn %s", key)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	if !exists {
-		return ctrl.Result{}, r.Bindings.keep(ctx, key, nil)
-	}
-	if _, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: key.Namespace}, addOn.cluster, "reading ManagedCluster %q", key.Namespace); err != nil {
-		return ctrl.Result{}, err
-	}
-	exists, err = reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: key.Name}, addOn.of, "reading ClusterManagementAddOn %q", key.Name)
+	addOn, err := read(ctx, r.Client, key)
 	switch {
 	case err != nil:
 		return ctrl.Result{}, err
-	case !exists || !UsesTemplates(addOn.of):
+	case addOn.UID == "":
+		return ctrl.Result{}, r.Bindings.keep(ctx, key, nil)
+	case addOn.of.UID == "" || !UsesTemplates(addOn.of):
 		return ctrl.Result{}, nil
 	case addOn.DeletionTimestamp != nil:
 		return r.finalize(ctx, addOn)
@@ -251,7 +242,7 @@ func (s *state) write(addOn *instance, observed []addonv1alpha1.ConfigReference)
 	for _, condition := range s.conditions {
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
-	// Whoever knows that the cluster is unreachable reports the same of its add-ons.
+	// The controller that finds a cluster unreachable also sets Available of its add-ons.
 	if isUnknown(addOn.cluster) || meta.FindStatusCondition(status.Conditions, addonv1alpha1.ConditionManifestApplied) == nil {
 		return
 	}

@@ -6,13 +6,13 @@ package template
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
 // applied is condition ManifestApplied of an add-on with a ManifestWork, nil while the cluster has not
@@ -160,9 +160,5 @@ func hasSucceeded(value workv1.FeedbackValue) bool {
 // limited makes one line of the text of a cluster or of the API server, which can be long.
 func limited(text string) string {
 	const most = 1024
-	text = strings.ReplaceAll(text, "\n", " ")
-	if len(text) <= most {
-		return text
-	}
-	return text[:most] + "..."
+	return untrusted.Excerpt(text, most)
 }

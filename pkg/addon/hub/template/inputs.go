@@ -9,10 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/template/render"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
@@ -21,6 +24,19 @@ type instance struct {
 	*addonv1alpha1.ManagedClusterAddOn
 	of      *addonv1alpha1.ClusterManagementAddOn
 	cluster *clusterv1.ManagedCluster
+}
+
+// read reads an add-on of a cluster from a cache. Parts that do not exist are empty.
+func read(ctx context.Context, cache client.Reader, key types.NamespacedName) (*instance, error) {
+	i := &instance{ManagedClusterAddOn: &addonv1alpha1.ManagedClusterAddOn{}, of: &addonv1alpha1.ClusterManagementAddOn{}, cluster: &clusterv1.ManagedCluster{}}
+	if _, err := reconcileutil.GetIfExists(ctx, cache, key, i.ManagedClusterAddOn, "reading ManagedClusterAddOn %s", key); err != nil {
+		return nil, err
+	}
+	if _, err := reconcileutil.GetIfExists(ctx, cache, client.ObjectKey{Name: key.Namespace}, i.cluster, "reading ManagedCluster %q", key.Namespace); err != nil {
+		return nil, err
+	}
+	_, err := reconcileutil.GetIfExists(ctx, cache, client.ObjectKey{Name: key.Name}, i.of, "reading ClusterManagementAddOn %q", key.Name)
+	return i, err
 }
 
 // reference is the first configuration of a kind that the add-on was given, nil for none. One that no

@@ -15,7 +15,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
@@ -103,7 +104,8 @@ func isApproved(c certificatesv1.CertificateSigningRequestCondition) bool {
 }
 
 func (r *Requests) reconcile(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (ctrl.Result, error) {
-	addOn, err := r.addOnOf(ctx, csr)
+	// The add-on is that of the labels.
+	addOn, err := read(ctx, r.Client, types.NamespacedName{Namespace: csr.Labels[clusterv1.ClusterNameLabel], Name: csr.Labels[addonv1alpha1.AddOnNameLabel]})
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -112,7 +114,7 @@ func (r *Requests) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 	switch {
 	case addOn.of.UID != "" && !UsesTemplates(addOn.of):
 		return ctrl.Result{}, nil
-	case addOn.of.UID == "" || addOn.UID == "" || addOn.DeletionTimestamp != nil || !isAccepted(addOn.cluster):
+	case addOn.of.UID == "" || addOn.UID == "" || addOn.DeletionTimestamp != nil || !objects.IsAccepted(addOn.cluster):
 		return later, nil
 	}
 	template := &addonv1alpha1.AddOnTemplate{}
@@ -131,25 +133,6 @@ func (r *Requests) reconcile(ctx context.Context, csr *certificatesv1.Certificat
 		return ctrl.Result{RequeueAfter: max(later.RequeueAfter, refusedRetry)}, nil
 	}
 	return ctrl.Result{}, err
-}
-
-// addOnOf reads the add-on in the labels of a request; parts that do not exist are empty.
-func (r *Requests) addOnOf(ctx context.Context, csr *certificatesv1.CertificateSigningRequest) (*instance, error) {
-	cluster, name := csr.Labels[clusterv1.ClusterNameLabel], csr.Labels[addonv1alpha1.AddOnNameLabel]
-	addOn := &instance{ManagedClusterAddOn: &addonv1alpha1.ManagedClusterAddOn{}, of: &addonv1alpha1.ClusterManagementAddOn{}, cluster: &clusterv1.ManagedCluster{}}
-	for key, object := range map[client.ObjectKey]client.Object{
-		{Namespace: cluster, Name: name}: addOn.ManagedClusterAddOn, {Name: name}: addOn.of,
-	} {
-		if _, err := reconcileutil.GetIfExists(ctx, r.Client, key, object, "reading add-on %s", key); err != nil {
-			return nil, err
-		}
-	}
-	_, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: cluster}, addOn.cluster, "reading ManagedCluster %q", cluster)
-	return addOn, err
-}
-
-func isAccepted(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 }
 
 // serve approves and signs a request that has exactly the subject of the add-on's registration on the

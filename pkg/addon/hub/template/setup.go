@@ -10,6 +10,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,6 @@ func labelled(keys ...string) (labels.Selector, error) {
 // API server adds the groups of an account.
 func AsManager(config *rest.Config) *rest.Config {
 	as := rest.CopyConfig(config)
-	as.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + addonv1alpha1.HubNamespace + ":" + addonv1alpha1.ManagerAccount}
+	as.Impersonate = rest.ImpersonationConfig{UserName: serviceaccount.MakeUsername(addonv1alpha1.HubNamespace, addonv1alpha1.ManagerAccount)}
 	return as
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,7 +81,7 @@ func (r *Reconciler) deliver(ctx context.Context, addOn *instance, name string, 
 }
 
 // isStored is false for annotations that only the cache has.
-func isStored(key string) bool { return len(key) < 2 || key[:2] != "//" }
+func isStored(key string) bool { return !strings.HasPrefix(key, "//") }
 
 // own gives a ManifestWork the metadata of the add-on's. An owner of the same name is a predecessor,
 // with which garbage collection would delete it.

@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
@@ -76,7 +77,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		was, is := conditionOf(before), conditionOf(after)
 		return usesTokens(before) != usesTokens(after) || (was == nil) != (is == nil) || was != nil && (was.Status != is.Status || was.Message != is.Message)
 	})
-	accepted := enqueue.Updates(func(before, after *clusterv1.ManagedCluster) bool { return isAccepted(before) != isAccepted(after) })
+	accepted := enqueue.Updates(func(before, after *clusterv1.ManagedCluster) bool {
+		return objects.IsAccepted(before) != objects.IsAccepted(after)
+	})
 	ours := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: addOnOf(object)}}
 	})
@@ -118,7 +121,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 			return ctrl.Result{}, err
 		}
 	}
-	if isAccepted(cluster) {
+	if objects.IsAccepted(cluster) {
 		return r.ensure(ctx, addOn, cluster)
 	}
 	if err := r.remove(ctx, key); err != nil || !exists {

@@ -11,13 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
-	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
@@ -27,11 +25,6 @@ func usesTokens(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
 		slices.ContainsFunc(addOn.Status.Registrations, func(of addonv1alpha1.RegistrationConfig) bool {
 			return of.SignerName == certificatesv1.KubeAPIServerClientSignerName
 		})
-}
-
-// isAccepted reports whether a cluster may have rights on the hub.
-func isAccepted(cluster *clusterv1.ManagedCluster) bool {
-	return cluster.DeletionTimestamp == nil && meta.IsStatusConditionTrue(cluster.Status.Conditions, clusterv1.ConditionHubAccepted)
 }
 
 // objectsFor are the account, Role and RoleBinding of an add-on, in the order of their creation.

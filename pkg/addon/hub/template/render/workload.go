@@ -189,20 +189,15 @@ func (d *decoration) workload(resource string, object *unstructured.Unstructured
 
 // variables sets the built-in variables that Open Cluster Management sets, in the same order.
 func (d *decoration) variables(p *pod) error {
-	var builtIn []string
+	var builtIn [][2]string
 	if d.in.Template.Spec.Registration != nil {
-		builtIn = append(builtIn, hubKubeconfig)
+		builtIn = append(builtIn, [2]string{hubKubeconfig, d.values[hubKubeconfig]})
 	}
-	builtIn = append(builtIn, clusterName)
+	builtIn = append(builtIn, [2]string{clusterName, d.values[clusterName]})
 	if d.in.Config != nil && d.in.Config.AgentInstallNamespace != "" {
-		builtIn = append(builtIn, installNamespace)
+		builtIn = append(builtIn, [2]string{installNamespace, d.values[installNamespace]})
 	}
-	for _, name := range builtIn {
-		if err := p.environment([2]string{name, d.values[name]}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return p.environment(builtIn...)
 }
 
 // credentials mounts the Secrets that the cluster's agent writes for the registrations.

@@ -101,7 +101,7 @@ func RefuseAddOn(csr *certificatesv1.CertificateSigningRequest) *refusal.Refusal
 }
 
 // ParseAddOn returns the content of a request by an agent of the cluster in its label, or by the add-on's
-// agent there, for a client certificate. Its error is a refusal. Whoever approves compares the subject.
+// agent there, for a client certificate. Its error is a refusal. The caller compares the subject.
 func ParseAddOn(csr *certificatesv1.CertificateSigningRequest) (*x509.CertificateRequest, error) {
 	request := addOnRequest{cluster: csr.Labels[clusterv1.ClusterNameLabel], addOn: csr.Labels[addonv1alpha1.AddOnNameLabel]}
 	parsed, refused := parseAddOn(csr, request.addOn)
