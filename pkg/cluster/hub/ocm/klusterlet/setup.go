@@ -114,8 +114,10 @@ func (o Options) agents(ctx context.Context, of *clusterv1.ManagedCluster) (mana
 		return managedcluster.Subjects{Agents: managedcluster.Klusterlets(of.Name)}, err
 	}
 	seats := identity.FleetSeats()
+	accounts := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}}
 	subjects := managedcluster.Subjects{
-		Agents:    []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: seats.Namespace(of.Name), Name: seats.Account}},
+		Agents:    accounts,
+		Scorers:   accounts,
 		Certified: []rbacv1.Subject{userSubject(Request{Cluster: of.Name, Agent: clusterv1.AgentName}.CommonName())},
 	}
 	foreign, err := o.Members.ForeignUser(ctx, of)

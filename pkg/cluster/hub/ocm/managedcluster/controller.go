@@ -204,6 +204,9 @@ func (r *Reconciler) accept(ctx context.Context, cluster *clusterv1.ManagedClust
 			return nil, err
 		}
 	}
+	if err := r.ensureScores(ctx, name, agents.Scorers); err != nil {
+		return nil, err
+	}
 	return nil, r.ensureReporting(ctx, name, true, agents.Reporters)
 }
 
@@ -252,6 +255,9 @@ func (r *Reconciler) deny(ctx context.Context, cluster *clusterv1.ManagedCluster
 		return ctrl.Result{}, err
 	}
 	if err := r.delete(ctx, registrationBinding(cluster.Name, nil)); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.ensureScores(ctx, cluster.Name, nil); err != nil {
 		return ctrl.Result{}, err
 	}
 	remaining, err := r.releaseWorkBinding(ctx, cluster.Name)

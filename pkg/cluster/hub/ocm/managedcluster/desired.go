@@ -23,6 +23,8 @@ const (
 	// works.
 	registrationRole = RolePrefix + "registration"
 	workRole         = RolePrefix + "work"
+	// scoreRole lets fleetgate's agent write its scores. It is no role of Open Cluster Management.
+	scoreRole = "fleetgate:member-scores"
 	// workFinalizer keeps the binding to workRole until no work is left: otherwise a deleted
 	// namespace would lose its bindings before the agent has cleaned up.
 	workFinalizer = clusterv1.GroupName + "/manifest-work-cleanup"
@@ -76,6 +78,8 @@ type Subjects struct {
 	Agents []rbacv1.Subject
 	// Certified have only those outside of the cluster's namespace.
 	Certified []rbacv1.Subject
+	// Scorers may write the scores of fleetgate's agent in the cluster's namespace.
+	Scorers []rbacv1.Subject
 	// Reporters may read the ManagedCluster, and write the status of namespaces that sets want.
 	Reporters []rbacv1.Subject
 }
@@ -155,6 +159,14 @@ func registrationBinding(cluster string, agents []rbacv1.Subject) *rbacv1.RoleBi
 	}
 }
 
+func scoreBinding(cluster string, scorers []rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: RolePrefix + cluster + ":scores", Labels: clusterLabels(cluster)},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: scoreRole},
+		Subjects:   scorers,
+	}
+}
+
 func workBinding(cluster string, agents []rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
@@ -177,13 +189,13 @@ func Roles() []*rbacv1.ClusterRole {
 			rbacv1.PolicyRule{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Verbs: []string{"get", "list", "watch", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{addOns}, Resources: []string{"managedclusteraddons"}, Verbs: []string{"get", "list", "watch"}},
 			rbacv1.PolicyRule{APIGroups: []string{addOns}, Resources: []string{"managedclusteraddons/status"}, Verbs: []string{"patch", "update"}},
-			rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}},
-			// Not upstream's: for the scores of fleetgate's agent.
-			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"create", "delete", "get", "patch"}},
-			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores/status"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"patch"}}),
+			rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create"}}),
 		shared(workRole,
 			rbacv1.PolicyRule{APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch", "update"}},
 			rbacv1.PolicyRule{APIGroups: []string{works}, Resources: []string{"manifestworks"}, Verbs: []string{"get", "list", "watch", "update", "patch"}},
 			rbacv1.PolicyRule{APIGroups: []string{works}, Resources: []string{"manifestworks/status"}, Verbs: []string{"patch", "update"}}),
+		shared(scoreRole,
+			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"create", "delete", "get", "patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{clusterv1.GroupName}, Resources: []string{"addonplacementscores/status"}, ResourceNames: []string{clusterv1alpha1.ResourceUsageScore}, Verbs: []string{"patch"}}),
 	}
 }

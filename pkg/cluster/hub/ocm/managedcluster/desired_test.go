@@ -86,6 +86,8 @@ func TestRoles_MatchUpstream(t *testing.T) {
 			"addon.open-cluster-management.io | managedclusteraddons |  | get,list,watch",
 			"addon.open-cluster-management.io | managedclusteraddons/status |  | patch,update",
 			"events.k8s.io | events |  | create",
+		},
+		"fleetgate:member-scores": {
 			"cluster.open-cluster-management.io | addonplacementscores | resource-usage-score | create,delete,get,patch",
 			"cluster.open-cluster-management.io | addonplacementscores/status | resource-usage-score | patch",
 		},

@@ -82,6 +82,14 @@ func (r *Reconciler) ensure(ctx context.Context, wanted client.Object) error {
 	return wrap(r.Rights.Update(ctx, live), "updating", kind, key)
 }
 
+// ensureScores binds exactly the scorers of a cluster. Klusterlets are none.
+func (r *Reconciler) ensureScores(ctx context.Context, cluster string, scorers []rbacv1.Subject) error {
+	if len(scorers) == 0 {
+		return r.delete(ctx, scoreBinding(cluster, nil))
+	}
+	return r.ensure(ctx, scoreBinding(cluster, scorers))
+}
+
 // ensureReporting binds exactly the reporters of a cluster. Most clusters have none.
 func (r *Reconciler) ensureReporting(ctx context.Context, cluster string, accepted bool, reporters []rbacv1.Subject) error {
 	if len(reporters) == 0 {

@@ -107,6 +107,9 @@ func (r *Reconciler) endRights(ctx context.Context, cluster string) (bool, error
 	if err != nil || !own {
 		return false, err
 	}
+	if err := r.ensureScores(ctx, cluster, nil); err != nil {
+		return false, err
+	}
 	return true, r.delete(ctx, registrationBinding(cluster, nil))
 }
 

@@ -89,7 +89,7 @@ func (r *Reconciler) hasRights(ctx context.Context, cluster string) (bool, error
 		return false, nil
 	}
 	for _, object := range []client.Object{
-		clusterRole(cluster, false), clusterRoleBinding(cluster, nil), registrationBinding(cluster, nil), workBinding(cluster, nil),
+		clusterRole(cluster, false), clusterRoleBinding(cluster, nil), registrationBinding(cluster, nil), workBinding(cluster, nil), scoreBinding(cluster, nil),
 		reportRole(cluster, false), reportBinding(cluster, nil),
 	} {
 		err := r.Objects.Get(ctx, client.ObjectKeyFromObject(object), emptyLike(object))
