@@ -64,7 +64,8 @@ var (
 	gateway   *expect.Running
 	// conversions answers conversions between the versions of add-ons.
 	conversions *converter
-	// workUpdates counts the updates of ManifestWorks that the gateway requested.
+	// workUpdates counts the updates of ManifestWorks by the gateway. One that conflicts with a report of the
+	// cluster changes nothing and is requested again.
 	workUpdates atomic.Int64
 )
 
@@ -144,10 +145,11 @@ func start() *expect.Running {
 	Expect(err).NotTo(HaveOccurred())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return counted(func(r *http.Request) (*http.Response, error) {
-			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifestworks/") {
+			response, err := next.RoundTrip(r)
+			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifestworks/") && err == nil && response.StatusCode == http.StatusOK {
 				workUpdates.Add(1)
 			}
-			return next.RoundTrip(r)
+			return response, err
 		})
 	})
 	skip := true
