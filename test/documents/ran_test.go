@@ -43,8 +43,12 @@ func suitesOfSpecs(t *testing.T) map[string][]string {
 	t.Helper()
 	matrix := regexp.MustCompile(`(?m)^var _ = Describe\(.*Label\("matrix"\)`)
 	spec := regexp.MustCompile(`\b(?:It|Entry|Specify)\("([^"]+)"(.*)`)
-	suites := map[string][]string{}
+	wholeSuite := regexp.MustCompile(`(?m)^\tRunSpecs\(.*"matrix"`)
+	suites, ofMatrix := map[string][]string{}, map[string]bool{}
 	walkIn(t, "test", "_test.go", func(path, text string) {
+		if wholeSuite.MatchString(text) {
+			ofMatrix[filepath.Base(filepath.Dir(path))] = true
+		}
 		if matrix.MatchString(text) {
 			return
 		}
@@ -54,6 +58,9 @@ func suitesOfSpecs(t *testing.T) map[string][]string {
 			}
 		}
 	})
+	for name, of := range suites {
+		suites[name] = slices.DeleteFunc(of, func(suite string) bool { return ofMatrix[suite] })
+	}
 	return suites
 }
 
