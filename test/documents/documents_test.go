@@ -79,29 +79,48 @@ func TestAreasOfWorksNameRealTests(t *testing.T) {
 // specs is the number of specs in upstream's suite for works.
 const specs = 85
 
-// TestSpecsNameRealTests does the same for each spec of upstream's suites for works, placements and registration. A
-// row can be for several specs. Those of works are numbered.
+// TestSpecsNameRealTests does the same for each spec of upstream's suites for works, placements and registration, and
+// for add-ons and webhooks. A row can be for several specs. Those of works are numbered.
 func TestSpecsNameRealTests(t *testing.T) {
-	rows, err := csv.NewReader(strings.NewReader(read(t, "test/documents/testdata/ocm-specs.csv"))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
 	tests, seen := testNames(t), map[int]bool{}
-	for i, row := range rows[1:] {
-		suite, numbers, list := row[0], row[1], row[3]
-		for _, name := range strings.Split(list, "|") {
-			if !tests[name] && name != "not built" {
+	for i, row := range specRows(t) {
+		for _, name := range row.tests {
+			if !tests[name] {
 				t.Errorf("row %d names the test %q, which does not exist", i+1, name)
 			}
 		}
-		if suite != "works" {
+		if row.suite != "works" {
 			continue // Only specs of works have numbers.
 		}
-		numbered(t, seen, numbers, specs)
+		numbered(t, seen, row.numbers, specs)
 	}
 	if len(seen) != specs {
 		t.Errorf("testdata/ocm-specs.csv has %d specs of works, want %d", len(seen), specs)
 	}
+}
+
+// A specRow names the tests for one or several specs of an upstream suite.
+type specRow struct {
+	suite, numbers string
+	tests          []string
+}
+
+// specRows reads testdata/ocm-specs.csv. Specs of what is not built have no tests.
+func specRows(t *testing.T) []specRow {
+	t.Helper()
+	table, err := csv.NewReader(strings.NewReader(read(t, "test/documents/testdata/ocm-specs.csv"))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]specRow, 0, len(table))
+	for _, cells := range table[1:] {
+		row := specRow{suite: cells[0], numbers: cells[1]}
+		if cells[3] != "not built" {
+			row.tests = strings.Split(cells[3], "|")
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // named fails for each test of a row that does not exist.
