@@ -395,14 +395,24 @@ func TestGrants_LostGrantIsRequestedAgain(t *testing.T) {
 		t.Errorf("the agent got %d requests and the member served %d, want 2 of each", asked, served)
 	}
 	f.granted.Store(false)
-	res := g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}"))
-	wantCode(t, res, http.StatusServiceUnavailable)
-	if got := statusOf(t, res); res.Header.Get("Retry-After") != "1" || !strings.Contains(got.Message, "has just granted the gateway to act as user \"jane\": retry") {
-		t.Errorf("got %q, with Retry-After %q", got.Message, res.Header.Get("Retry-After"))
+	const pods = prefix + "m1/proxy/api/v1/namespaces/a/pods"
+	if got := seenBy(t, g.do(http.MethodPost, pods, "jane", strings.NewReader("{}"))).Body; got != "{}" {
+		t.Errorf("the member got the body %q", got)
 	}
-	wantCode(t, g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("{}")), http.StatusOK)
-	if served := f.served.Load(); served != 3 {
-		t.Errorf("the member served %d requests, want 3", served)
+	for name, request := range map[string]struct{ path, body string }{
+		"a body that is too large to keep":     {pods, aLargeBody},
+		"what may be an application's refusal": {pods + "/p/proxy/orders", "{}"},
+	} {
+		f.granted.Store(false)
+		res := g.do(http.MethodPost, request.path, "jane", strings.NewReader(request.body))
+		wantCode(t, res, http.StatusServiceUnavailable)
+		if got := statusOf(t, res); res.Header.Get("Retry-After") != "1" || !strings.Contains(got.Message, "has just granted the gateway to act as user \"jane\": retry") {
+			t.Errorf("%s: got %q, with Retry-After %q", name, got.Message, res.Header.Get("Retry-After"))
+		}
+	}
+	wantCode(t, g.do(http.MethodPost, pods, "jane", strings.NewReader(aLargeBody)), http.StatusOK)
+	if served := f.served.Load(); served != 4 {
+		t.Errorf("the member served %d requests, want 4", served)
 	}
 }
 

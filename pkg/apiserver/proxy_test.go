@@ -605,10 +605,85 @@ func TestProxy_RetriesWithNewerToken(t *testing.T) {
 	})
 	wantCode(t, g.do(http.MethodGet, prefix+"m1/proxy/version", "jane", nil), http.StatusOK)
 	m.setToken("token-1")
-	res := g.do(http.MethodPost, prefix+"m1/proxy/version", "jane", strings.NewReader("a body cannot be sent twice"))
+	if got := seenBy(t, g.do(http.MethodPost, prefix+"m1/proxy/version", "jane", strings.NewReader("a body"))).Body; got != "a body" {
+		t.Errorf("the member got the body %q", got)
+	}
+	m.setToken("token-1")
+	res := g.do(http.MethodPost, prefix+"m1/proxy/version", "jane", strings.NewReader(aLargeBody))
 	wantCode(t, res, http.StatusServiceUnavailable)
 	if got := statusOf(t, res).Message; !strings.Contains(got, "does not accept the gateway's token") {
 		t.Errorf("got %s", got)
+	}
+}
+
+// aLargeBody is larger than what the gateway keeps to send a request again.
+var aLargeBody = strings.Repeat("x", 64<<10+1)
+
+// shedding is an API server that refuses the first request of its first connection, as one does that
+// stops: the request arrives after the GOAWAY was sent.
+type shedding struct {
+	t       *testing.T
+	member  *member
+	refused atomic.Int64
+}
+
+func (s *shedding) DialMember(ctx context.Context, _, target string) (net.Conn, error) {
+	if target != "apiserver" || s.member.dials.Load() > 0 {
+		return s.member.dial(ctx, target)
+	}
+	s.member.dials.Add(1)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", s.member.api.TLS)
+	if err != nil {
+		return nil, err
+	}
+	go s.serve(listener)
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", listener.Addr().String())
+}
+
+func (s *shedding) serve(listener net.Listener) {
+	defer func() { _ = listener.Close() }()
+	conn, err := listener.Accept()
+	if err != nil {
+		s.t.Errorf("accepting: %v", err)
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	if _, err := io.ReadFull(conn, make([]byte, len(http2.ClientPreface))); err != nil {
+		s.t.Errorf("reading the preface: %v", err)
+		return
+	}
+	framer := http2.NewFramer(conn, conn)
+	_ = framer.WriteSettings()
+	for {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			return
+		}
+		switch frame := frame.(type) {
+		case *http2.SettingsFrame:
+			if !frame.IsAck() {
+				_ = framer.WriteSettingsAck()
+			}
+		case *http2.DataFrame:
+			if frame.StreamEnded() {
+				s.refused.Add(1)
+				_ = framer.WriteGoAway(0, http2.ErrCodeNo, nil)
+			}
+		}
+	}
+}
+
+func TestProxy_SendsBodyAgainWhenMemberShedsConnection(t *testing.T) {
+	m := newMember(t, http.HandlerFunc(echo))
+	api := &shedding{t: t, member: m}
+	g := newGateway(t, map[string]*member{"m1": m}, func(c *apiserver.Config) { c.Dialer = api })
+	got := seenBy(t, g.do(http.MethodPost, prefix+"m1/proxy/api/v1/namespaces/a/pods", "jane", strings.NewReader("a Pod")))
+	if got.Body != "a Pod" || got.Header.Get("Impersonate-User") != "jane" {
+		t.Errorf("the member got the body %q of %q", got.Body, got.Header.Get("Impersonate-User"))
+	}
+	if refused := api.refused.Load(); refused != 1 {
+		t.Errorf("%d requests were refused, want 1", refused)
 	}
 }
 

@@ -117,6 +117,9 @@ func roundTrip(out *http.Request) (*http.Response, error) {
 	if x.cookies != nil {
 		out.Header["Cookie"] = x.cookies
 	}
+	if err := keepBody(out); err != nil {
+		return nil, err
+	}
 	res, err := x.send(out)
 	if err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (h *Handler) failureOf(ctx context.Context, request *Request, err error) er
 		return failure(member, http.StatusInternalServerError, metav1.StatusReasonInternalError, 0, text)
 	case errors.Is(err, errCredential):
 		return unavailable(member, fmt.Sprintf("the gateway cannot authenticate to member %q yet: %s", member, text))
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case errors.Is(err, errClientGone), errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return errClientGone
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
 		return failure(member, http.StatusGatewayTimeout, metav1.StatusReasonTimeout, 0,

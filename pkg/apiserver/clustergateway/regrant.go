@@ -22,8 +22,8 @@ var notGranted = []byte("cannot impersonate")
 
 // send sends the request to the member. The member may lack a grant that is still cached here,
 // because its agent dropped the oldest of too many or somebody changed its role. Then the grant is
-// requested again. The member has not executed the request, so a request without a body is repeated,
-// and the response to any other asks the caller to retry.
+// requested again. The member has not executed the request, so it is repeated. If its body is gone, the
+// response asks the caller to retry.
 func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	began := time.Now()
 	res, err := x.route.send(out, x.request.Upgrade)
@@ -42,10 +42,11 @@ func (x *exchange) send(out *http.Request) (*http.Response, error) {
 	if refusal != "" {
 		return nil, x.refused(refusal)
 	}
-	if hasBody(out) {
+	second, ok := again(out)
+	if !ok {
 		return nil, unavailable(x.request.Member, fmt.Sprintf("the agent of member %q has just granted the gateway to act as user %q: retry", x.request.Member, x.as.User))
 	}
-	return x.route.send(out, x.request.Upgrade)
+	return x.route.send(second, x.request.Upgrade)
 }
 
 // refused says that the agent has not granted the caller.

@@ -180,12 +180,16 @@ func (l *route) close() {
 // errCredential is in the chain of an error if there is no credential to send.
 var errCredential = errors.New("no usable credential")
 
-// send sends a request to the member with the gateway's current token. A request without a body is
-// sent a second time if the member did not accept the token and there is a newer one by now.
+// send sends a request to the member with the gateway's current token. It sends the request a second
+// time if the member did not accept the token and there is a newer one by now.
 func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	res, used, err := l.sendOnce(out, upgrade)
-	if err != nil || res.StatusCode != http.StatusUnauthorized || hasBody(out) {
+	if err != nil || res.StatusCode != http.StatusUnauthorized {
 		return res, err
+	}
+	second, ok := again(out)
+	if !ok {
+		return res, nil
 	}
 	if now, err := l.config.Credentials.Credential(l.member); err != nil || now.Token == used {
 		//lint:ignore nilerr Without another credential the first reply is final.
@@ -193,7 +197,7 @@ func (l *route) send(out *http.Request, upgrade bool) (*http.Response, error) {
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, 4<<10)
 	_ = res.Body.Close()
-	res, _, err = l.sendOnce(out, upgrade)
+	res, _, err = l.sendOnce(second, upgrade)
 	return res, err
 }
 
@@ -230,8 +234,6 @@ func authorized(out *http.Request, token string) *http.Request {
 	r.Header[headerAuthorization] = []string{"Bearer " + token}
 	return r
 }
-
-func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
 // bare is a context that ends with its parent. Of the parent's values it carries only the
 // span.
