@@ -19,9 +19,10 @@ import (
 )
 
 // DefaultReviewPeriod is how often the authorization of a long-running request is checked again,
-// plus up to a quarter of jitter. The hub's decisions are cached for 10 s, so a request ends 35 s
-// after its permission was revoked, and after at most a minute on a slow hub. Members review equally
-// often. Their decisions are cached for as long as the period, so a revocation there takes 45 s.
+// plus up to a quarter of jitter. The first check comes earlier, at a random time. The hub's decisions
+// are cached for 10 s, so a request ends 35 s after its permission was revoked, and after at most a
+// minute on a slow hub. Members review equally often. Their decisions are cached for as long as the
+// period, so a revocation there takes 45 s.
 const DefaultReviewPeriod = 20 * time.Second
 
 const (
@@ -183,8 +184,11 @@ func (r *reviews) end(lost *review, why error) {
 // await returns why the requests must end, or nil when ctx has ended.
 func (r *reviews) await(ctx context.Context, c check) error {
 	known := time.Now()
+	// The first review is at a random time, because thousands of requests can begin at once.
+	pause := rand.N(r.period + r.period/4 + 1)
 	for {
-		wait := time.NewTimer(r.period + rand.N(r.period/4+1))
+		wait := time.NewTimer(pause)
+		pause = r.period + rand.N(r.period/4+1)
 		select {
 		case <-ctx.Done():
 			wait.Stop()

@@ -110,6 +110,38 @@ func TestReviews_ReviewSharedPermissionOncePerPeriod(t *testing.T) {
 	})
 }
 
+// A view of a thousand members begins a thousand watches at once. Their reviews came together, again and
+// again.
+func TestReviews_OfRequestsThatBeginTogetherAreSpread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const requests, mean = 1000, 1000 / 25
+		h := &hub{reviewed: map[string]int{}}
+		r := newReviews(DefaultReviewPeriod, h)
+		for n := range requests {
+			_, leave := r.join(t.Context(), longRunningOf(fmt.Sprint("user-", n), "/a"))
+			defer leave()
+		}
+		total := func() (n int) {
+			h.set(func() {
+				for _, reviews := range h.reviewed {
+					n += reviews
+				}
+			})
+			return n
+		}
+		before := 0
+		for second := range 3 * int(DefaultReviewPeriod.Seconds()) {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			now := total()
+			if now-before > 3*mean {
+				t.Errorf("%d of %d requests were reviewed in second %d", now-before, requests, second)
+			}
+			before = now
+		}
+	})
+}
+
 func TestReviews_EndRequestThatHubDoesNotDecideAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &hub{reviewed: map[string]int{}}
