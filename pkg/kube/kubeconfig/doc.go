@@ -10,4 +10,6 @@
 //
 // [Parse] uses only the current context. It opens no file and no connection. Its errors name the
 // field and the remedy, never a value that could be a secret.
+//
+// [InPod] is the configuration of a Pod for its own cluster.
 package kubeconfig

@@ -15,6 +15,7 @@ import (
 	authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
+	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
 )
 
 const maxBootstrapBytes = 1 << 20
@@ -76,7 +77,7 @@ func (o *Options) loadHub() (*rest.Config, error) {
 
 func loadMember(path string) (*rest.Config, error) {
 	if path == "" {
-		config, err := rest.InClusterConfig()
+		config, err := kubeconfig.InPod()
 		if err != nil {
 			return nil, fmt.Errorf("finding the member: %w: run the agent in a Pod of the member or set --member-kubeconfig", err)
 		}

@@ -15,6 +15,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/kube/configfile"
+	"fleetgate.io/fleetgate/pkg/kube/kubeconfig"
 )
 
 // Hub configures the address of the hub for the gateway and for members.
@@ -54,15 +55,15 @@ func (o *Hub) Validate() field.ErrorList {
 
 // LoadHub returns the client configuration for the hub from a kubeconfig or, if that is
 // empty, from the ServiceAccount of the Pod.
-func LoadHub(kubeconfig string) (*rest.Config, error) {
-	if kubeconfig == "" {
-		config, err := rest.InClusterConfig()
+func LoadHub(path string) (*rest.Config, error) {
+	if path == "" {
+		config, err := kubeconfig.InPod()
 		if err != nil {
 			return nil, fmt.Errorf("finding the hub: %w: run the gateway in a Pod of the hub or set --kubeconfig", err)
 		}
 		return config, nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig: %w", err)
 	}
