@@ -7,7 +7,8 @@
 // Files: rotator.go has watches and the reconcile loop. It first settles whose account it is, and only
 // then handles tokens: ownership.go decides whether a ManagedServiceAccount can have the account of its
 // name, account.go and retain.go act on that. decide.go decides about a token, without side effects;
-// token.go handles the token and its Secret on the hub, status.go the status.
+// token.go handles the token and its Secret on the hub, status.go the status. authority.go notices a new
+// CA.
 //
 // The agent changes no ServiceAccount or Secret that was not created for a ManagedServiceAccount.
 // The exceptions are an account that another product's agent held for the same

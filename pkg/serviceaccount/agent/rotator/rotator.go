@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -79,19 +80,25 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 }
 
-// SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub, and the accounts on
-// the member, to restore deleted or altered ones. The cache has only the metadata of Secrets.
+// SetupWithManager watches ManagedServiceAccounts and their Secrets on the hub, and the accounts and the
+// CA on the member, to restore deleted or altered ones. The cache has only the metadata of Secrets.
 func (r *Reconciler) SetupWithManager(hub ctrl.Manager) error {
 	r.Epochs.RegisterLargest(r.largestEpoch)
 	byName := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []ctrl.Request {
 		return []ctrl.Request{{NamespacedName: types.NamespacedName{Namespace: r.HubNamespace, Name: object.GetName()}}}
 	})
 	accounts := source.Kind[client.Object](r.MemberCache, &corev1.ServiceAccount{}, byName, managed())
+	changes := make(caChanges)
+	follow := func(ctx context.Context) error { return changes.follow(ctx, r.MemberCA) }
+	if err := hub.Add(manager.RunnableFunc(follow)); err != nil {
+		return fmt.Errorf("following the CA of the member's API server: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(hub).
 		Named("managedserviceaccount.rotator").
 		For(&authenticationv1beta1.ManagedServiceAccount{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, byName, builder.WithPredicates(managed())).
 		WatchesRawSource(accounts).
+		WatchesRawSource(changes.source(r)).
 		WithOptions(controller.Options{
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstErrorRetry, lastRetry),
 		}).
