@@ -203,7 +203,8 @@ type ClusterStatus struct {
 	// +optional
 	DesiredReadyHelmOps int `json:"desiredReadyHelmOps"`
 
-	// agentEnvVarsHash is the hash of spec.agentEnvVars of the last installation.
+	// agentEnvVarsHash is the hash of spec.agentEnvVars and spec.agentPullSecrets of the last
+	// installation.
 	// +nullable
 	// +optional
 	AgentEnvVarsHash string `json:"agentEnvVarsHash,omitempty"`

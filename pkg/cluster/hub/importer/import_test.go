@@ -80,6 +80,50 @@ func TestNeedsAgent(t *testing.T) {
 	}
 }
 
+// A Cluster that got pull secrets, because the agent's image could not be pulled, kept its agent.
+func TestNeedsAgent_AfterAnyChangeOfItsValues(t *testing.T) {
+	for name, change := range map[string]func(*registrationv1alpha1.ClusterSpec){
+		"agentEnvVars": func(s *registrationv1alpha1.ClusterSpec) {
+			s.AgentEnvVars = []corev1.EnvVar{{Name: "HTTPS_PROXY", Value: "http://proxy:3128"}}
+		},
+		"agentPullSecrets": func(s *registrationv1alpha1.ClusterSpec) {
+			s.AgentPullSecrets = &[]corev1.LocalObjectReference{{Name: "registry"}}
+		},
+		"agentAffinity":    func(s *registrationv1alpha1.ClusterSpec) { s.AgentAffinity = &corev1.Affinity{} },
+		"agentResources":   func(s *registrationv1alpha1.ClusterSpec) { s.AgentResources = &corev1.ResourceRequirements{} },
+		"agentTolerations": func(s *registrationv1alpha1.ClusterSpec) { s.AgentTolerations = []corev1.Toleration{{Key: "a"}} },
+		"hostNetwork":      func(s *registrationv1alpha1.ClusterSpec) { s.HostNetwork = ptr.To(true) },
+		"privateRepoURL":   func(s *registrationv1alpha1.ClusterSpec) { s.PrivateRepoURL = "registry.example.org" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := &registrationv1alpha1.Cluster{Spec: registrationv1alpha1.ClusterSpec{KubeConfigSecret: "kubeconfig"}}
+			cluster.Status.AgentDeployedGeneration = ptr.To[int64](0)
+			r := &Reconciler{Image: "fleetgate/agent:v1", Agents: defaults(t)}
+			cluster.Status.APIServerCAHash = hash.Of(r.HubCA)
+			r.Agents.record(&cluster.Status, cluster)
+			values := func() string {
+				text, err := r.valuesFor(cluster, registrationv1alpha1.AgentValues{}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(text)
+			}
+			before := values()
+			for _, step := range []func(){func() { change(&cluster.Spec) }, func() { cluster.Spec = registrationv1alpha1.ClusterSpec{KubeConfigSecret: "kubeconfig"} }} {
+				step()
+				if values() == before {
+					t.Fatal("the change does not reach the chart")
+				}
+				if !r.needsAgent(cluster) {
+					t.Error("the agent is not installed again")
+				}
+				r.Agents.record(&cluster.Status, cluster)
+				before = values()
+			}
+		})
+	}
+}
+
 func defaults(t *testing.T) AgentDefaults {
 	t.Helper()
 	var d AgentDefaults

@@ -70,6 +70,10 @@ func (d AgentDefaults) record(status *registrationv1alpha1.ClusterStatus, cluste
 	status.AgentAffinityHash = hashOfJSON(cluster.Spec.AgentAffinity)
 	status.AgentResourcesHash = hashOfJSON(cluster.Spec.AgentResources)
 	status.AgentEnvVarsHash = hashOfJSON(cluster.Spec.AgentEnvVars)
+	if secrets := ptr.Deref(cluster.Spec.AgentPullSecrets, nil); len(secrets) > 0 {
+		// The API has no other field for them. Without any, the hash is that of earlier gateways.
+		status.AgentEnvVarsHash = hashOfJSON([]any{cluster.Spec.AgentEnvVars, secrets})
+	}
 	status.AgentPrivateRepoURL = cluster.Spec.PrivateRepoURL
 }
 
