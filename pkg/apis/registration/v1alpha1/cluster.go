@@ -86,7 +86,8 @@ type ClusterSpec struct {
 	// +optional
 	AgentEnvVars []corev1.EnvVar `json:"agentEnvVars,omitempty"`
 
-	// agentNamespace is the agent's namespace on the cluster. If unset, fleet-system.
+	// agentNamespace is the agent's namespace on the cluster. If unset, fleet-system. An agent that the
+	// hub has installed does not move.
 	// +nullable
 	// +optional
 	AgentNamespace string `json:"agentNamespace,omitempty"`
