@@ -73,7 +73,8 @@ type memberRequest struct {
 	header http.Header
 	// body is nil for requests that only read.
 	body []byte
-	// narrow limits the unread data of the reply in the gateway.
+	// narrow is set for one of many members. It limits the unread data of the reply in the gateway, and
+	// lets the request wait while the gateway is busy.
 	narrow bool
 	// deadline limits the wait for the status line; 0 is the deadline of the fanout.
 	deadline time.Duration
@@ -133,6 +134,12 @@ func (f *fanout) serve(ctx context.Context, request memberRequest, into *reply) 
 	var once sync.Once
 	release := func() { once.Do(func() { <-places }) }
 	defer release()
+	if request.narrow {
+		if err := f.handler.pace.await(ctx); err != nil {
+			into.end(err)
+			return
+		}
+	}
 	slot := time.AfterFunc(slotFor, release)
 	defer slot.Stop()
 	into.onBegin = release

@@ -49,6 +49,9 @@ type Config struct {
 	Serializer runtime.NegotiatedSerializer
 	// Parallel is how many members get a request at once, by default DefaultParallel.
 	Parallel int
+	// Busy is true while further requests to many members should wait, by default while goroutines wait
+	// for a CPU.
+	Busy func() bool
 	// ReviewPeriod is how often a watch's authorization and members are checked again, by default
 	// DefaultReviewPeriod.
 	ReviewPeriod time.Duration
@@ -65,6 +68,7 @@ type Handler struct {
 	hub        clustergateway.Authorizers
 	serializer runtime.NegotiatedSerializer
 	parallel   int
+	pace       *pace
 	documents  *documents
 	reviewed   time.Duration
 	remembered budget
@@ -82,6 +86,10 @@ func New(c Config) *Handler {
 		parallel: cmp.Or(c.Parallel, DefaultParallel), documents: newDocuments(), stopping: make(chan struct{}),
 		reviewed: cmp.Or(c.ReviewPeriod, DefaultReviewPeriod), cursors: newCursors(trailsLimit), ahead: budget{limit: aheadOfAll},
 	}
+	if c.Busy == nil {
+		c.Busy = isBusy
+	}
+	h.pace = newPace(c.Busy)
 	h.remembered.limit = cmp.Or(c.Remembered, DefaultRemembered)
 	return h
 }
