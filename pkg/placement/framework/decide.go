@@ -119,7 +119,7 @@ func (c *cycle) missing(name string) Result {
 
 // filter applies the rules and records the first refusal.
 func (c *cycle) filter(cluster *Cluster) string {
-	rule, reason := c.filters.firstRefusal(cluster)
+	rule, reason := c.filters.firstRefusal(cluster, c.holdings[cluster.Name].selected())
 	if reason != "" {
 		c.refuse(cluster.Name, rule, reason)
 	}

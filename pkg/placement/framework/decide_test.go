@@ -24,6 +24,22 @@ func (l lacks) Filter(_ *Policy, _ *Fleet, c *Cluster) string {
 
 func (l lacks) Brief(*Policy, *Fleet, *Cluster) string { return "lacked label " + string(l) }
 
+// silent refuses new placements on clusters with a label.
+type silent struct{}
+
+func (silent) Name() string { return "Silent" }
+
+func (silent) AdmitsOnly() {}
+
+func (silent) Filter(_ *Policy, _ *Fleet, c *Cluster) string {
+	if _, ok := c.Labels["silent"]; ok {
+		return "silent"
+	}
+	return ""
+}
+
+func (silent) Brief(*Policy, *Fleet, *Cluster) string { return "silent" }
+
 func cluster(name string, labels ...string) Cluster {
 	c := Cluster{Name: name, Labels: map[string]string{}}
 	for _, label := range labels {
@@ -48,7 +64,7 @@ func choices(names ...string) []Choice {
 }
 
 func TestDecide(t *testing.T) {
-	profile := Profile{Rules: map[Kind][]Rule{PickAll: {lacks("ok")}, PickFixed: {lacks("ok")}}}
+	profile := Profile{Rules: map[Kind][]Rule{PickAll: {lacks("ok"), silent{}}, PickFixed: {lacks("ok")}}}
 	cases := map[string]struct {
 		reason   string
 		policy   Policy
@@ -79,6 +95,13 @@ func TestDecide(t *testing.T) {
 			policy:   Policy{Kind: PickAll},
 			clusters: []Cluster{cluster("a", "ok"), cluster("b")},
 			holdings: []Holding{{Cluster: "a", State: Bound}, {Cluster: "b", State: Scheduled}},
+			want:     Decision{Adopt: []string{"a"}, Drop: []string{"b"}, Selected: choices("a"), Fulfilled: true},
+		},
+		"PickAll keeps what it cannot reach after a policy change": {
+			reason:   "an outage does not remove anything; other rules still count",
+			policy:   Policy{Kind: PickAll},
+			clusters: []Cluster{cluster("a", "ok", "silent"), cluster("b", "silent"), cluster("c", "ok", "silent"), cluster("d", "ok", "silent")},
+			holdings: []Holding{{Cluster: "a", State: Bound}, {Cluster: "b", State: Bound}, {Cluster: "c", State: Unscheduled}},
 			want:     Decision{Adopt: []string{"a"}, Drop: []string{"b"}, Selected: choices("a"), Fulfilled: true},
 		},
 		"PickAll resumes what is being withdrawn": {

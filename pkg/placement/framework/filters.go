@@ -13,14 +13,17 @@ type filters struct {
 	rules  []Rule
 	// expiring has each rule whose verdicts can expire, at the rule's index.
 	expiring []Expiring
+	// admitting is true at the index of each rule about new clusters only.
+	admitting []bool
 	// until is when the first verdict so far expires; zero is never.
 	until time.Time
 }
 
 func newFilters(rules []Rule, policy *Policy, fleet *Fleet) filters {
-	f := filters{policy: policy, fleet: fleet, rules: rules, expiring: make([]Expiring, len(rules))}
+	f := filters{policy: policy, fleet: fleet, rules: rules, expiring: make([]Expiring, len(rules)), admitting: make([]bool, len(rules))}
 	for i, rule := range rules {
 		f.expiring[i], _ = rule.(Expiring)
+		_, f.admitting[i] = rule.(Admitting)
 	}
 	return f
 }
@@ -48,9 +51,13 @@ func (f *filters) filter(rule int, cluster *Cluster) (reason string) {
 	return reason
 }
 
-// firstRefusal returns the first refusal and its rule; both are empty if there is none.
-func (f *filters) firstRefusal(cluster *Cluster) (rule, reason string) {
+// firstRefusal returns the first refusal and its rule; both are empty if there is none. has is true
+// for a cluster that has the placement.
+func (f *filters) firstRefusal(cluster *Cluster, has bool) (rule, reason string) {
 	for i, rule := range f.rules {
+		if has && f.admitting[i] {
+			continue
+		}
 		if reason := f.filter(i, cluster); reason != "" {
 			return rule.Name(), reason
 		}

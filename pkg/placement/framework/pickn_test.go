@@ -51,7 +51,7 @@ func (*each) Best() int32 { return 100 }
 func (s *each) Take(class int) { s.selected[class] = true }
 
 func testProfile(r ranks) Profile {
-	rules := []Rule{lacks("ok")}
+	rules := []Rule{lacks("ok"), silent{}}
 	return Profile{Rules: map[Kind][]Rule{PickAll: rules, PickN: rules, PickFixed: rules}, Affinity: r, Spread: oneOfEach{}}
 }
 
@@ -135,6 +135,17 @@ func TestPickN_SelectsBest(t *testing.T) {
 				lower("b", `Cluster "b" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
 				{Cluster: "d", Reason: "ClusterUnschedulable, lacks label ok"},
 			}},
+		},
+		"a policy change does not move what it cannot reach": {
+			why:   "an outage does not remove anything; only a better cluster does",
+			count: 2, clusters: []Cluster{cluster("a", "ok", "silent"), cluster("b", "ok", "silent"), cluster("c", "ok"), cluster("d", "ok", "silent")},
+			ranks:    ranks{"c": 1},
+			holdings: []Holding{holding("a", Bound, false, zero), holding("b", Scheduled, false, zero)},
+			want: Decision{Add: []string{"c"}, Adopt: []string{"b"}, Drop: []string{"a"}, Selected: []Choice{scored("b", 0, 0), scored("c", 1, 0)},
+				Fulfilled: true, Unselected: []Choice{
+					lower("a", `Cluster "a" does not score high enough (affinity score: 0, topology spread score: 0)`, 0, 0),
+					{Cluster: "d", Reason: "ClusterUnschedulable, silent"},
+				}},
 		},
 		"a policy change moves to better ones": {
 			count: 1, clusters: all, ranks: ranks{"c": 1}, holdings: []Holding{holding("a", Bound, false, zero)},

@@ -26,6 +26,13 @@ type Expiring interface {
 	Until(policy *Policy, fleet *Fleet, cluster *Cluster) time.Time
 }
 
+// Admitting is a Rule about new clusters only. It does not filter a cluster that has the placement,
+// even if the policy has changed since.
+type Admitting interface {
+	// AdmitsOnly does nothing but mark the rule.
+	AdmitsOnly()
+}
+
 // Ranker ranks clusters for a policy.
 type Ranker interface {
 	// Rank reads all clusters of the fleet, and returns the function that scores one.

@@ -188,6 +188,23 @@ func TestProperty_DecisionIsStable(t *testing.T) {
 	}
 }
 
+func TestProperty_OutageNeverDrops(t *testing.T) {
+	for seed := range uint64(rounds) {
+		d := roll(seed)
+		fleet, policy := d.fleet(), d.policy()
+		policy.Kind = framework.PickAll
+		holdings := d.holdings(fleet)
+		before := decide(t, policy, fleet, holdings)
+		for i := range fleet.Clusters {
+			fleet.Clusters[i].Agent.LastHeartbeat = noon.Add(-time.Hour)
+		}
+		during := decide(t, policy, fleet, holdings)
+		if diff := cmp.Diff(before.Drop, during.Drop); diff != "" {
+			t.Fatalf("seed %d: an outage changes what is dropped (-before +during):\n%s", seed, diff)
+		}
+	}
+}
+
 func TestProperty_ScaleOutNeverMoves(t *testing.T) {
 	for seed := range uint64(rounds) {
 		d := roll(seed)

@@ -455,6 +455,41 @@ var _ = Describe("The scheduler", func() {
 		}).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 
+	It("takes nothing from unreachable members when the policy changes", func(ctx SpecContext) {
+		shop(ctx, "sm-shop")
+		joinAll(ctx, "sm", nil, nil, nil)
+		place(ctx, "sm", "sm-shop", nil)
+		place(ctx, "smn", "sm-shop", func(spec *placementv1beta1.PlacementSpec) {
+			picking(2, nil)(spec)
+			spec.Policy.Affinity.ClusterAffinity.RequiredDuringSchedulingIgnoredDuringExecution.ClusterSelectorTerms[0].LabelSelector.MatchLabels[fleetLabel] = "sm"
+		})
+		expectAvailable(ctx, "sm", "0")
+		expectOn(ctx, "sm", "sm-1", "sm-2", "sm-3")
+		expectOn(ctx, "smn", "sm-2", "sm-3")
+		for _, member := range []string{"sm-1", "sm-2", "sm-3"} {
+			report(ctx, member, func(status *clusterv1beta1.MemberClusterStatus) {
+				status.AgentStatus[0].LastReceivedHeartbeat = metav1.NewTime(time.Now().Add(-time.Hour))
+			})
+		}
+		tolerate := func(key string) func(*placementv1beta1.PlacementSpec) {
+			return func(spec *placementv1beta1.PlacementSpec) {
+				spec.Policy.Tolerations = append(spec.Policy.Tolerations, placementv1beta1.Toleration{Key: key, Operator: corev1.TolerationOpExists})
+			}
+		}
+
+		By("changing both policies while no member has a heartbeat")
+		for name, members := range map[string][]string{"sm": {"sm-1", "sm-2", "sm-3"}, "smn": {"sm-2", "sm-3"}} {
+			respec(ctx, name, tolerate("full"))
+			Eventually(func() ([]string, error) { return decisionsOn(ctx, name+"-1", "sm") }).WithTimeout(soon).WithPolling(often).Should(ContainElement(HavePrefix("+sm-2")))
+			expectStill(ctx, name, members...)
+		}
+
+		By("excluding one of them by a label, which counts as before")
+		edit(ctx, "sm-1", func(member *clusterv1beta1.MemberCluster) { delete(member.Labels, fleetLabel) })
+		respec(ctx, "sm", tolerate("other"))
+		expectOn(ctx, "sm", "sm-2", "sm-3")
+	})
+
 	It("does not change its decision when the gateway restarts", func(ctx SpecContext) {
 		shop(ctx, "sk-shop")
 		joinAll(ctx, "sk", nil, nil)

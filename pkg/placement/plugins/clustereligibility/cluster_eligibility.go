@@ -3,6 +3,7 @@
 
 // Package clustereligibility refuses new placements on a cluster that is leaving, whose agent has
 // not reported for a while, that has not joined, or that has reported itself unhealthy for a while.
+// It never takes a placement from a cluster: an outage must not delete anything.
 package clustereligibility
 
 import (
@@ -34,10 +35,16 @@ type Rule struct {
 	Unapproved string
 }
 
-var _ framework.Rule = Rule{}
+var (
+	_ framework.Rule      = Rule{}
+	_ framework.Admitting = Rule{}
+)
 
 // Name implements framework.Rule.
 func (Rule) Name() string { return Name }
+
+// AdmitsOnly implements framework.Admitting.
+func (Rule) AdmitsOnly() {}
 
 // Filter implements framework.Rule.
 func (r Rule) Filter(policy *framework.Policy, fleet *framework.Fleet, cluster *framework.Cluster) string {
