@@ -71,6 +71,15 @@ func (k *servedKinds) renew() {
 	}
 }
 
+// now maps a kind to the resource and version that the member prefers at this moment, past the cache.
+func (k *servedKinds) now(kind schema.GroupKind) (*apimeta.RESTMapping, error) {
+	finder, err := k.fresh()
+	if err != nil {
+		return nil, err
+	}
+	return finder.RESTMapping(kind)
+}
+
 // isUnserved distinguishes the 404 of a path that the API server does not serve from that of a
 // missing object or namespace. Only the response to a write proves that a kind is not served: some
 // kinds can be created but not read.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -180,16 +181,16 @@ func (r *Removal) join(other *Removal) {
 // remove deletes the object of an entry. It only removes our owner reference if other owners keep
 // the object, a next owner takes it, or it stays on the member.
 func (e *Engine) remove(ctx context.Context, p pruning, entry Entry) (ending, error) {
-	client := e.entryClient(entry)
 	var live *unstructured.Unstructured
 	for range attempts {
+		var client dynamic.ResourceInterface
 		var err error
-		live, err = client.Get(ctx, entry.Name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return ending{}, nil
-		}
+		client, live, err = e.findEntry(ctx, entry)
 		if err != nil {
 			return ending{}, unreleasedError{err}
+		}
+		if live == nil {
+			return ending{}, nil
 		}
 		end, done, err := e.removeOnce(ctx, p, client, entry, live)
 		if done {
@@ -270,11 +271,36 @@ func ownsNothing(kind schema.GroupKind) bool {
 	return false
 }
 
-func (e *Engine) entryClient(entry Entry) dynamic.ResourceInterface {
-	if entry.Namespace == "" {
-		return e.member.Resource(entry.GroupVersionResource())
+// findEntry reads the object of an entry, and returns the client for its resource. It returns no object
+// if there is none. If the member no longer serves the entry's version of the kind, the object still
+// exists, in another version.
+func (e *Engine) findEntry(ctx context.Context, entry Entry) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+	client := e.clientOf(entry.GroupVersionResource(), entry.Namespace)
+	live, err := client.Get(ctx, entry.Name, metav1.GetOptions{})
+	if isUnserved(err) {
+		mapping, unknown := e.kinds.now(entry.GroupKind())
+		switch {
+		case apimeta.IsNoMatchError(unknown):
+			return client, nil, nil // without the kind there are no objects
+		case unknown != nil:
+			return client, nil, fmt.Errorf("looking for another version of %s: %w", entry.GroupKind(), unknown)
+		case mapping.Resource == entry.GroupVersionResource():
+			return client, nil, nil // objects of the kind cannot be read: they are not stored
+		}
+		client = e.clientOf(mapping.Resource, entry.Namespace)
+		live, err = client.Get(ctx, entry.Name, metav1.GetOptions{})
 	}
-	return e.member.Resource(entry.GroupVersionResource()).Namespace(entry.Namespace)
+	if apierrors.IsNotFound(err) {
+		return client, nil, nil
+	}
+	return client, live, err
+}
+
+func (e *Engine) clientOf(resource schema.GroupVersionResource, namespace string) dynamic.ResourceInterface {
+	if namespace == "" {
+		return e.member.Resource(resource)
+	}
+	return e.member.Resource(resource).Namespace(namespace)
 }
 
 // leave removes our owner reference from an object and adds that of the next owner, if there is one. It

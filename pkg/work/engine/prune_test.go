@@ -5,6 +5,7 @@ package engine
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -75,6 +77,62 @@ func TestPrune(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.left, ownersLeft(t, member)); diff != "" {
 				t.Errorf("owners of what is left (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The member served v1beta1 of the kind when the object was applied.
+func TestFindEntry_FindsObjectInOtherVersionOfItsKind(t *testing.T) {
+	us, other := recordRef("us", "1"), recordRef("other", "2")
+	entry := Entry{Ref: id("a")}
+	entry.Version = "v1beta1"
+	unserved := apierrors.NewGenericServerResponse(http.StatusNotFound, "GET", schema.GroupResource{}, "", "404 page not found", 0, true)
+	serving := func(version string) kindFinder {
+		mapper := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: version}})
+		mapper.Add(schema.GroupVersionKind{Version: version, Kind: "ConfigMap"}, apimeta.RESTScopeNamespace)
+		return mapper
+	}
+	for name, tc := range map[string]struct {
+		served  kindFinder // nil: discovery fails
+		removal []string   // owners after the removal; nil: the object is deleted
+		handed  []string   // owners after the object was handed over to the other work
+		failed  bool
+	}{
+		"another version":        {serving("v1"), nil, []string{"other"}, false},
+		"no version":             {apimeta.NewDefaultRESTMapper(nil), []string{"us"}, []string{"us"}, false},
+		"a kind without storage": {serving("v1beta1"), []string{"us"}, []string{"us"}, false},
+		"unknown":                {nil, []string{"us"}, []string{"us"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			member := func() (*Engine, *fake.FakeDynamicClient) {
+				e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time), configMapOf(us))
+				e.kinds = &servedKinds{fresh: func() (kindFinder, error) {
+					if tc.served == nil {
+						return nil, errors.New("no answer")
+					}
+					return tc.served, nil
+				}}
+				client := e.member.(*fake.FakeDynamicClient)
+				client.PrependReactor("get", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					return action.GetResource().Version == "v1beta1", nil, unserved
+				})
+				return e, client
+			}
+			e, client := member()
+			removal, err := e.prune(t.Context(), Work{Record: us, Owner: DefaultOwner{}}, []Entry{entry}, metav1.DeletePropagationForeground)
+			if (err != nil) != tc.failed || removal.MayEndRecord() == tc.failed {
+				t.Errorf("the record may end: %t, the error is %v", removal.MayEndRecord(), err)
+			}
+			if diff := cmp.Diff(tc.removal, ownersLeft(t, client)); diff != "" {
+				t.Errorf("owners after the removal (-want +got):\n%s", diff)
+			}
+			e, client = member()
+			if gone, err := e.handOverEntry(t.Context(), Work{Record: us, Owner: testOwner{next: &other}}, entry); (err != nil) != tc.failed || gone == tc.failed {
+				t.Errorf("it is handed over: %t, the error is %v", gone, err)
+			}
+			if diff := cmp.Diff(tc.handed, ownersLeft(t, client)); diff != "" {
+				t.Errorf("owners after handing over (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -82,15 +81,11 @@ func (e *Engine) handOverEntry(ctx context.Context, w Work, entry Entry) (gone b
 	if next == nil && !e.watch.Observed(objectOf(entry.GroupVersionResource(), entry.Ref)).Absent() {
 		return false, nil
 	}
-	client := e.entryClient(entry)
-	live, err := client.Get(ctx, entry.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
+	client, live, err := e.findEntry(ctx, entry)
 	if err != nil {
 		return false, err
 	}
-	if !OwnershipOf(live.GetOwnerReferences(), w.Record).Ours {
+	if live == nil || !OwnershipOf(live.GetOwnerReferences(), w.Record).Ours {
 		return true, nil
 	}
 	if next == nil {

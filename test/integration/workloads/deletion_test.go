@@ -138,6 +138,47 @@ var _ = Describe("Deletion on members", func() {
 		}
 	})
 
+	It("deletes or releases objects of a version that the member no longer serves", func(ctx SpecContext) {
+		const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gauges.r14.example.org},
+			spec: {group: r14.example.org, scope: Namespaced, names: {plural: gauges, kind: Gauge}, versions: [
+				{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}},
+				{name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`
+		gauge := func(name string) *unstructured.Unstructured {
+			return deletionObject("r14.example.org/v1", "Gauge", "r14-version", name)
+		}
+		cleanUp("r14-version")
+		DeferCleanup(func(ctx SpecContext) {
+			for _, at := range running.Clusters() {
+				kubectl(ctx, at, "delete", "crd", "gauges.r14.example.org", "--ignore-not-found")
+			}
+			Expect(client.IgnoreNotFound(member1.Delete(ctx, deletionNamespace("r14-version")))).To(Succeed())
+		})
+		for _, c := range []client.Client{hub, member1} {
+			deletionCreate(ctx, c, definition)
+			Expect(c.Create(ctx, deletionNamespace("r14-version"))).To(Succeed())
+		}
+		Eventually(func() error { return member1.Create(ctx, gauge("before")) }).WithContext(ctx).Should(Succeed())
+		deletionApply(ctx, `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {namespace: r14-version, name: gauges}, data: {
+			before: {apiVersion: r14.example.org/v1alpha1, kind: Gauge, metadata: {namespace: r14-version, name: before}},
+			placed: {apiVersion: r14.example.org/v1alpha1, kind: Gauge, metadata: {namespace: r14-version, name: placed}}}}`)
+		deletionApply(ctx, `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: r14-version},
+			spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: r14-version}], policy: {placementType: PickFixed, clusterNames: [member-1]}}}`)
+		waitAvailable(ctx, "r14-version")
+		Expect(member1.Get(ctx, client.ObjectKeyFromObject(gauge("placed")), gauge("placed"))).To(Succeed())
+
+		kubectl(ctx, running.Members[0].Cluster, "patch", "crd", "gauges.r14.example.org", "--type=json", "-p", `[{"op":"replace","path":"/spec/versions/1/served","value":false}]`)
+		Eventually(func() error {
+			return member1.Get(ctx, client.ObjectKeyFromObject(gauge("placed")), deletionObject("r14.example.org/v1alpha1", "Gauge", "r14-version", "placed"))
+		}).WithContext(ctx).ShouldNot(Succeed())
+		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r14-version")
+		Eventually(deletionWorks("member-1", "r14-version")).WithContext(ctx).Should(BeEmpty())
+		Eventually(deletionGone(member1, gauge("placed"))).WithContext(ctx).Should(BeTrue())
+		before := gauge("before")
+		Expect(member1.Get(ctx, client.ObjectKeyFromObject(before), before)).To(Succeed())
+		Expect(before.GetDeletionTimestamp()).To(BeNil())
+		Expect(before.GetOwnerReferences()).To(BeEmpty())
+	})
+
 	It("deletes custom resources before the operator that removes their finalizers", func(ctx SpecContext) {
 		cleanUp("r10")
 		for _, file := range []string{"10-operator-1.yaml", "10-operator-2.yaml"} {
@@ -193,9 +234,14 @@ func deletionPlace(ctx context.Context, name, object string, before func()) {
 // deletionApply creates an object on the hub.
 func deletionApply(ctx context.Context, text string) {
 	GinkgoHelper()
+	deletionCreate(ctx, hub, text)
+}
+
+func deletionCreate(ctx context.Context, c client.Client, text string) {
+	GinkgoHelper()
 	object := &unstructured.Unstructured{}
 	Expect(yaml.Unmarshal([]byte(text), object)).To(Succeed())
-	Expect(hub.Create(ctx, object)).To(Succeed())
+	Expect(c.Create(ctx, object)).To(Succeed())
 }
 
 func deletionNamespace(name string) *corev1.Namespace {
