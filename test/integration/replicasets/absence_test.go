@@ -78,6 +78,32 @@ var _ = Describe("Absence of clusters from PlacementDecisions", func() {
 		Eventually(suspended).Should(BeEmpty())
 	})
 
+	It("keeps the ManifestWorks of a Placement that is no longer named until others replace them", func(ctx SpecContext) {
+		b := newBed(ctx, 3)
+		b.place(ctx, "p", b.clusters)
+		set := b.set(ctx, "web", everywhere("p"))
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters...)))
+		before := uidsOf(ctx, set)()
+		why := message(ctx, set, workv1alpha1.ConditionPlacementVerified)
+
+		By("naming a Placement that does not exist yet")
+		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.PlacementRefs[0].Name = "q" })
+		Eventually(said(ctx, set)).Should(ContainElement("PlacementVerified False PlacementDecisionNotFound"))
+		Consistently(uidsOf(ctx, set)).Should(Equal(before))
+
+		By("creating it, for two of the clusters")
+		b.place(ctx, "q", b.clusters[:2])
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0], b.clusters[0], b.clusters[1], b.clusters[1])))
+		Eventually(why).Should(And(HavePrefix("2 ManifestWorks"), ContainSubstring(b.clusters[0])))
+
+		By("applying its ManifestWork in one of them, then in the other")
+		applyIn(ctx, set, b.clusters[0])
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[0], b.clusters[1], b.clusters[1])))
+		applyIn(ctx, set, b.clusters[1])
+		Eventually(colours(ctx, set)).Should(Equal(have("blue", b.clusters[:2]...)))
+		Eventually(said(ctx, set)).Should(ContainElement(verified))
+	})
+
 	It("keeps ManifestWorks while a re-created Placement has no decisions yet", func(ctx SpecContext) {
 		b := newBed(ctx, 2)
 		b.place(ctx, "p", b.clusters)

@@ -211,6 +211,18 @@ func report(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clust
 	}).Should(Succeed())
 }
 
+// applyIn reports that a cluster has applied all its ManifestWorks.
+func applyIn(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, cluster string) {
+	GinkgoHelper()
+	for _, work := range worksOf(ctx, set) {
+		if work.Namespace != cluster {
+			continue
+		}
+		meta.SetStatusCondition(&work.Status.Conditions, metav1.Condition{Type: workv1.ConditionApplied, Status: yes, Reason: "Spec", ObservedGeneration: work.Generation})
+		Expect(hubClient.Status().Update(ctx, &work)).To(Succeed())
+	}
+}
+
 // done reports success in clusters.
 func done(ctx context.Context, set *workv1alpha1.ManifestWorkReplicaSet, clusters ...string) {
 	GinkgoHelper()

@@ -83,6 +83,8 @@ var _ = Describe("A ManifestWorkReplicaSet", func() {
 
 		By("removing the first Placement")
 		update(ctx, set, func(set *workv1alpha1.ManifestWorkReplicaSet) { set.Spec.PlacementRefs = set.Spec.PlacementRefs[1:] })
+		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2], b.clusters[2], b.clusters[3])))
+		applyIn(ctx, set, b.clusters[2])
 		Eventually(colours(ctx, set)).Should(Equal(have("red", b.clusters[2:]...)))
 
 		By("deciding for fewer clusters")

@@ -60,6 +60,12 @@ func rolloutStatusOf(work *workv1.ManifestWork) rolloutstrategy.ClusterRolloutSt
 	}
 }
 
+// isApplied is true once the cluster has applied the ManifestWork's spec.
+func isApplied(work *workv1.ManifestWork) bool {
+	applied := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionApplied)
+	return applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == work.Generation
+}
+
 // givenAt is when the cluster was given the template, zero if nobody recorded it.
 func givenAt(work *workv1.ManifestWork) time.Time {
 	at, err := time.Parse(time.RFC3339, work.Annotations[workv1alpha1.GivenAtAnnotation])

@@ -5,6 +5,7 @@ package replicaset
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,6 +109,46 @@ func decide(t *testing.T, r *Reconciler, s step) string {
 		t.Fatal(err)
 	}
 	return message
+}
+
+func TestRemoveUnnamed_WaitsForReplacement(t *testing.T) {
+	const before = "2 ManifestWorks of Placements that are no longer named are retained until others replace them: "
+	missing := &placed{name: "new"}
+	incomplete := ofPlacement(2, 0, 0, func(p *placed) { p.name, p.decided.short = "new", "it has no status yet" })
+	decided := func(applied ...string) *placed {
+		return ofPlacement(0, 0, 0, func(p *placed) {
+			p.name = "new"
+			p.decided.clusters.Insert("c00", "c01")
+			p.applied.Insert(applied...)
+		})
+	}
+	for name, tc := range map[string]struct {
+		all     []*placed
+		removed []string
+		message string
+	}{
+		"Placement does not exist yet":           {[]*placed{missing}, nil, before + `there is no Placement "new"`},
+		"Placement has no decisions yet":         {[]*placed{incomplete}, nil, before + `Placement "new": it has no status yet`},
+		"rollout has not begun":                  {[]*placed{decided()}, nil, before + `the ManifestWork of Placement "new" in namespace "c00" is not applied yet`},
+		"rollout has reached one cluster":        {[]*placed{decided("c00")}, []string{"c00"}, "1" + before[1:] + `the ManifestWork of Placement "new" in namespace "c01" is not applied yet`},
+		"rollout has reached all clusters":       {[]*placed{decided("c00", "c01")}, []string{"c00", "c01"}, ""},
+		"Placement selects none of the clusters": {[]*placed{ofPlacement(0, 0, 0, nil)}, []string{"c00", "c01"}, ""},
+		"one of two Placements has decided":      {[]*placed{decided("c00", "c01"), missing}, nil, before + `there is no Placement "new"`},
+	} {
+		var works []*workv1.ManifestWork
+		for _, cluster := range clusters(2) {
+			works = append(works, &workv1.ManifestWork{ObjectMeta: metav1.ObjectMeta{Namespace: cluster, Name: "web"}})
+		}
+		changes := &changes{left: map[workName]bool{}}
+		message := removeUnnamed(works, tc.all, changes)
+		var removed []string
+		for _, work := range changes.drop {
+			removed = append(removed, work.Namespace)
+		}
+		if message != tc.message || !slices.Equal(removed, tc.removed) {
+			t.Errorf("%s: removed %v, message %q", name, removed, message)
+		}
+	}
 }
 
 func TestSuspendRemoval_CountsNoDeletedClusters(t *testing.T) {

@@ -4,6 +4,7 @@
 package replicaset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,9 +31,9 @@ type placed struct {
 	// decided is nil if there is no such Placement.
 	decided *decided
 	// current are the clusters whose ManifestWork equals the current template, succeeded those of
-	// them that are done.
-	current, succeeded sets.Set[string]
-	plan               rolloutstrategy.Plan
+	// them that are done, applied those that have applied it.
+	current, succeeded, applied sets.Set[string]
+	plan                        rolloutstrategy.Plan
 	// refused says why the strategy is not followed.
 	refused string
 	// retained is the number of clusters that keep a ManifestWork without a decision, because the
@@ -74,11 +75,8 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 		}
 		all = append(all, p)
 	}
-	for _, work := range works {
-		if !named.Has(work.Labels[workv1alpha1.PlacementNameLabel]) {
-			changes.remove(work)
-		}
-	}
+	unnamed := slices.DeleteFunc(slices.Clone(works), func(work *workv1.ManifestWork) bool { return named.Has(work.Labels[workv1alpha1.PlacementNameLabel]) })
+	retained := removeUnnamed(unnamed, all, changes)
 	results := r.write(ctx, changes)
 	for i := range changes.give {
 		if given := changes.give[i]; !results.failed(i) {
@@ -86,7 +84,7 @@ func (r *Reconciler) rollOut(ctx context.Context, set *workv1alpha1.ManifestWork
 		}
 	}
 	works = slices.DeleteFunc(works, func(work *workv1.ManifestWork) bool { return changes.left[nameOf(work)] })
-	if err := r.writeStatus(ctx, set, desiredStatus(set, all, works, results.message())); err != nil {
+	if err := r.writeStatus(ctx, set, desiredStatus(set, all, works, retained, results.message())); err != nil {
 		return 0, err
 	}
 	if retry, err := results.retry(); retry > 0 || err != nil {
@@ -132,7 +130,7 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 	if err != nil {
 		return nil, err
 	}
-	p := &placed{name: ref.Name, decided: d, current: sets.New[string](), succeeded: sets.New[string]()}
+	p := &placed{name: ref.Name, decided: d, current: sets.New[string](), succeeded: sets.New[string](), applied: sets.New[string]()}
 	if d == nil {
 		return p, nil
 	}
@@ -160,6 +158,9 @@ func (r *Reconciler) place(ctx context.Context, set *workv1alpha1.ManifestWorkRe
 		p.current.Insert(cluster)
 		if statuses[cluster].State == rolloutstrategy.Succeeded {
 			p.succeeded.Insert(cluster)
+		}
+		if isApplied(work) {
+			p.applied.Insert(cluster)
 		}
 		if !hasLabels(work, labels) {
 			changes.give = append(changes.give, delivery{of: p, cluster: cluster, work: work, labels: true})
@@ -201,6 +202,41 @@ func (r *Reconciler) removeUndecided(ctx context.Context, set *workv1alpha1.Mani
 		changes.remove(work)
 	}
 	return nil
+}
+
+// removeUnnamed removes the ManifestWorks of Placements that the set no longer names. Each stays until
+// the named Placements have decided, and until the ManifestWork that replaces it is applied. Otherwise,
+// other names would remove the manifests from all clusters first. It returns what is retained and why;
+// empty if nothing is.
+func removeUnnamed(works []*workv1.ManifestWork, all []*placed, changes *changes) string {
+	retained, why := 0, ""
+	for _, work := range works {
+		if reason := notReplaced(work.Namespace, all); reason != "" && work.DeletionTimestamp == nil {
+			retained, why = retained+1, cmp.Or(why, reason)
+			continue
+		}
+		changes.remove(work)
+	}
+	if retained == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d ManifestWorks of Placements that are no longer named are retained until others replace them: %s", retained, why)
+}
+
+// notReplaced says why a cluster still needs the ManifestWork of a Placement that is no longer named;
+// empty if it does not.
+func notReplaced(cluster string, all []*placed) string {
+	for _, p := range all {
+		switch {
+		case p.decided == nil:
+			return fmt.Sprintf("there is no Placement %q", p.name)
+		case p.decided.short != "":
+			return fmt.Sprintf("Placement %q: %s", p.name, p.decided.short)
+		case p.decided.clusters.Has(cluster) && !p.applied.Has(cluster):
+			return fmt.Sprintf("the ManifestWork of Placement %q in namespace %q is not applied yet", p.name, cluster)
+		}
+	}
+	return ""
 }
 
 // onePerCluster are the ManifestWorks of a Placement by cluster, and the surplus ones. Another

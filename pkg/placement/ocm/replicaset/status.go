@@ -16,14 +16,17 @@ import (
 )
 
 // desiredStatus is the status of a set over all its Placements. works are those from before the
-// latest writes, without deleted ones; told is the error of the writes.
-func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, works []*workv1.ManifestWork, message string) workv1alpha1.ManifestWorkReplicaSetStatus {
+// latest writes, without deleted ones; problems are more problems than those of the Placements, empty
+// ones do not count.
+func desiredStatus(set *workv1alpha1.ManifestWorkReplicaSet, all []*placed, works []*workv1.ManifestWork, problems ...string) workv1alpha1.ManifestWorkReplicaSetStatus {
 	status := set.Status.DeepCopy()
 	status.PlacementsSummary = nil
 	status.Summary = summaryOf(works)
 	var verdict verdict
-	if message != "" {
-		verdict.problems = append(verdict.problems, message)
+	for _, problem := range problems {
+		if problem != "" {
+			verdict.problems = append(verdict.problems, problem)
+		}
 	}
 	for _, p := range all {
 		verdict.add(p)

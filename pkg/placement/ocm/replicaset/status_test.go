@@ -34,7 +34,7 @@ func worksThatAre(conditions ...[]string) []*workv1.ManifestWork {
 
 // ofPlacement has that many clusters, current ones and succeeded ones.
 func ofPlacement(clusters, current, succeeded int, change func(*placed)) *placed {
-	p := &placed{name: "p", decided: &decided{clusters: sets.New[string](), selected: clusters, groupCount: 1}, current: sets.New[string](), succeeded: sets.New[string]()}
+	p := &placed{name: "p", decided: &decided{clusters: sets.New[string](), selected: clusters, groupCount: 1}, current: sets.New[string](), succeeded: sets.New[string](), applied: sets.New[string]()}
 	for i := range clusters {
 		p.decided.clusters.Insert(fmt.Sprint(i))
 	}
