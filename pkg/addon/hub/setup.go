@@ -110,7 +110,7 @@ func (o Options) templates(ctx context.Context, mgr ctrl.Manager, cached cache.C
 func (o Options) start(mgr ctrl.Manager, accounts cache.Cache, more ...controller) error {
 	hub := mgr.GetClient()
 	controllers := append(more,
-		&install.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Workers: o.Workers},
+		&install.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Clock: o.Clock, Workers: o.Workers},
 		&configuration.Reconciler{Client: hub, Clock: o.Clock, Workers: o.Workers},
 		&progress.Reconciler{Client: hub, Workers: o.Workers},
 		&token.Reconciler{Client: hub, Objects: accounts, Live: mgr.GetAPIReader(), Agents: o.Agents, Workers: o.Workers},

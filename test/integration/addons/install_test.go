@@ -5,6 +5,7 @@ package addons_test
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -62,6 +63,32 @@ var _ = Describe("An install strategy", func() {
 		Consistently(b.clusters).WithArguments(ctx).Should(ConsistOf("a", "b"))
 		By("counting it no longer")
 		b.counted(ctx, "p", 1)
+		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a"))
+	})
+
+	It("removes nothing from an unavailable cluster, or from one that has just returned", func(ctx SpecContext) {
+		b := newBed(ctx, "a", "b")
+		b.selected(ctx, "p", "a", "b")
+		b.described(ctx, b.placed("p"))
+		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a", "b"))
+		available := func(status metav1.ConditionStatus, since time.Time) {
+			GinkgoHelper()
+			cluster := &clusterv1.ManagedCluster{}
+			Expect(hubClient.Get(ctx, client.ObjectKey{Name: b.name("b")}, cluster)).To(Succeed())
+			cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ConditionAvailable, Status: status, Reason: "Spec", LastTransitionTime: metav1.NewTime(since)}}
+			Expect(hubClient.Status().Update(ctx, cluster)).To(Succeed())
+		}
+		available(metav1.ConditionUnknown, time.Now().Add(-time.Hour))
+		b.selected(ctx, "p", "a")
+		Consistently(b.clusters).WithArguments(ctx).Should(ConsistOf("a", "b"))
+		By("returning")
+		available(metav1.ConditionTrue, time.Now())
+		b.selected(ctx, "p")
+		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("b"))
+		Consistently(b.clusters).WithArguments(ctx).Should(ConsistOf("b"))
+		By("having returned long ago")
+		available(metav1.ConditionTrue, time.Now().Add(-time.Hour))
+		b.selected(ctx, "p", "a")
 		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a"))
 	})
 

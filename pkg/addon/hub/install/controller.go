@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +49,8 @@ type Reconciler struct {
 	// Client reads from a cache with the indexes of package objects.
 	Client client.Client
 	// Live reads without the cache, where nothing may be missed.
-	Live client.Reader
+	Live  client.Reader
+	Clock clock.PassiveClock
 	// Workers is how many add-ons are reconciled at a time.
 	Workers int
 }
@@ -144,12 +146,34 @@ func (r *Reconciler) install(ctx context.Context, addOn *addonv1alpha1.ClusterMa
 		}
 		return err
 	})
-	removed := inParallel(p.remove, func(one *addonv1alpha1.ManagedClusterAddOn) error { return r.remove(ctx, one) })
+	var unavailable atomic.Bool
+	removed := inParallel(p.remove, func(one *addonv1alpha1.ManagedClusterAddOn) error {
+		loses, err := r.loses(ctx, one)
+		switch {
+		case err != nil:
+			return err
+		case !loses:
+			unavailable.Store(true)
+			return nil
+		}
+		return r.remove(ctx, one)
+	})
 	var again time.Duration
-	if missing.Load() {
+	switch {
+	case missing.Load():
 		again = missingDelay
+	case unavailable.Load():
+		again = returnDelay
 	}
 	return again, errors.Join(created, removed)
+}
+
+// loses reports whether the cluster of an add-on can lose it. The cache may have the decision already,
+// and not yet the state of the cluster that caused it.
+func (r *Reconciler) loses(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (bool, error) {
+	cluster := &clusterv1.ManagedCluster{}
+	exists, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Name: addOn.Namespace}, cluster, "reading ManagedCluster %q", addOn.Namespace)
+	return err == nil && (!exists || mayLose(cluster, r.Clock.Now())), err
 }
 
 // create creates the ManagedClusterAddOn of a cluster, and reports whether the cluster exists. A

@@ -5,7 +5,9 @@ package install
 
 import (
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -53,6 +55,18 @@ func planOf(decided []*objects.Decided, existing map[string]*addonv1alpha1.Manag
 		}
 	}
 	return p
+}
+
+// returnDelay is how long a cluster has to be available before it loses an add-on. Placements select it
+// again only a moment after it has returned.
+const returnDelay = time.Minute
+
+// mayLose reports whether a cluster can lose an add-on because no Placement selects it. While a cluster
+// is unavailable, its taints may be the only reason, and an outage must not delete add-ons.
+func mayLose(cluster *clusterv1.ManagedCluster, now time.Time) bool {
+	available := meta.FindStatusCondition(cluster.Status.Conditions, clusterv1.ConditionAvailable)
+	return available == nil || cluster.DeletionTimestamp != nil ||
+		available.Status == metav1.ConditionTrue && now.Sub(available.LastTransitionTime.Time) >= returnDelay
 }
 
 // desiredAddOn is the ManagedClusterAddOn of a cluster that an install strategy selects.

@@ -5,6 +5,7 @@ package install
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,6 +51,32 @@ func TestPlanOf_FollowsDecisions(t *testing.T) {
 				t.Errorf("create, remove, retain (-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestMayLose_NotWhileUnavailable(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	since := func(status metav1.ConditionStatus, ago time.Duration) *clusterv1.ManagedCluster {
+		cluster := &clusterv1.ManagedCluster{}
+		cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ConditionAvailable, Status: status, LastTransitionTime: metav1.NewTime(now.Add(-ago))}}
+		return cluster
+	}
+	deleted := since(metav1.ConditionUnknown, time.Hour)
+	deleted.DeletionTimestamp = &metav1.Time{Time: now}
+	for name, tc := range map[string]struct {
+		cluster *clusterv1.ManagedCluster
+		want    bool
+	}{
+		"available":        {since(metav1.ConditionTrue, time.Hour), true},
+		"unreachable":      {since(metav1.ConditionUnknown, time.Hour), false},
+		"unavailable":      {since(metav1.ConditionFalse, time.Hour), false},
+		"just returned":    {since(metav1.ConditionTrue, returnDelay-time.Second), false},
+		"never reported":   {&clusterv1.ManagedCluster{}, true},
+		"deleted, no more": {deleted, true},
+	} {
+		if got := mayLose(tc.cluster, now); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 
