@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -155,9 +154,7 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 		r.deletions.forget(key)
 		return r.reportSuspension(ctx, in.placement, nil)
 	}
-	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{
-		Reason: placementv1beta1.ReasonOverrideConfirmationRequired, Message: found.message(in.placement, names, token),
-	}); err != nil || len(lost) == 0 {
+	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: found.message(in.placement, names, token)}); err != nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
@@ -172,7 +169,7 @@ func (a *affected) message(placement placementv1beta1.PlacementObject, names []s
 // affected examines all members of a placement. Their bindings may have other overrides than the latest
 // ones, which the rollout has not brought there yet; both count.
 func (r *Reconciler) affected(ctx context.Context, placement placementv1beta1.PlacementObject, group *snapshot.Group) (affected, error) {
-	key, now := client.ObjectKeyFromObject(placement), objects.RecordTime(suspensionByLabels(placement), r.Clock.Now())
+	key, now := client.ObjectKeyFromObject(placement), objects.RecordTime(placement.GetStatus().Conditions, r.Clock.Now())
 	bindings, err := objects.Bindings(ctx, r.Client, key)
 	if err != nil {
 		return affected{}, err
@@ -271,13 +268,7 @@ func suspensionByLabels(placement placementv1beta1.PlacementObject) *metav1.Cond
 	return objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonOverrideConfirmationRequired)
 }
 
-// reportSuspension sets the condition, or removes it if c is nil. A suspended selection is reported
-// first: until it is confirmed, no override deletes anything of it.
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
-	before := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
-	if c == nil && suspensionByLabels(placement) == nil || c != nil && before != nil && before.Reason != placementv1beta1.ReasonOverrideConfirmationRequired {
-		return nil
-	}
 	placement = placement.DeepCopyObject().(placementv1beta1.PlacementObject) // The cache owns it.
-	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, c, "Place")
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonOverrideConfirmationRequired, c, "Place")
 }

@@ -6,6 +6,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,14 @@ import (
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
+// suspensions are the reasons of condition RemovalSuspended, in the order in which they are reported. A
+// suspended selection comes first: until it is confirmed, members get no update at all.
+var suspensions = []string{
+	placementv1beta1.ReasonConfirmationRequired,
+	placementv1beta1.ReasonTenancyConfirmationRequired,
+	placementv1beta1.ReasonOverrideConfirmationRequired,
+}
+
 // SuspensionOf returns the condition about a suspended removal; nil if there is none for this reason. Each
 // package that suspends removals has a reason of its own in the same condition.
 func SuspensionOf(conditions []metav1.Condition, reason string) *metav1.Condition {
@@ -30,10 +39,27 @@ func SuspensionOf(conditions []metav1.Condition, reason string) *metav1.Conditio
 	return nil
 }
 
+// SetSuspension sets the condition about a removal that is suspended for a reason, or removes it if it is
+// nil. The condition needs a message. One that is reported first, or that is not about this reason, stays.
+func SetSuspension(placement placementv1beta1.PlacementObject, reason string, condition *metav1.Condition) (changed bool) {
+	conditions := &placement.GetStatus().Conditions
+	reported := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionRemovalSuspended)
+	if condition == nil {
+		return reported != nil && reported.Reason == reason && meta.RemoveStatusCondition(conditions, reported.Type)
+	}
+	if reported != nil && slices.Contains(suspensions[:slices.Index(suspensions, reason)], reported.Reason) {
+		return false
+	}
+	condition.Type, condition.Status, condition.Reason = placementv1beta1.ConditionRemovalSuspended, metav1.ConditionTrue, reason
+	condition.ObservedGeneration = placement.GetGeneration()
+	return meta.SetStatusCondition(conditions, *condition)
+}
+
 // RecordTime returns the time at which a record of recent removals is read. While a removal is suspended,
-// the record does not age: otherwise the removal would be carried out after a while.
-func RecordTime(suspended *metav1.Condition, now time.Time) time.Time {
-	if suspended != nil {
+// the record does not age: otherwise the removal would be carried out after a while. The reason does not
+// matter, because another suspended removal can hide it.
+func RecordTime(conditions []metav1.Condition, now time.Time) time.Time {
+	if suspended := meta.FindStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended); suspended != nil {
 		return suspended.LastTransitionTime.Time
 	}
 	return now
@@ -61,22 +87,12 @@ func NoteRemovals(ctx context.Context, c client.Writer, object client.Object, re
 	return nil
 }
 
-// ReportSuspension sets the condition about a suspended removal, with an event if it changed, or removes it
-// if it is nil. The condition needs reason and message. The caller decides which of several removals is
-// reported, and owns the placement.
-func ReportSuspension(ctx context.Context, c client.StatusClient, recorder events.EventRecorder, placement placementv1beta1.PlacementObject, condition *metav1.Condition, action string) error {
+// ReportSuspension is SetSuspension with an event if a condition changed. The caller owns the placement.
+func ReportSuspension(ctx context.Context, c client.StatusClient, recorder events.EventRecorder, placement placementv1beta1.PlacementObject, reason string, condition *metav1.Condition, action string) error {
 	changed := false
-	err := reconcileutil.PatchStatus(ctx, c, placement, func() {
-		conditions := &placement.GetStatus().Conditions
-		if condition == nil {
-			meta.RemoveStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended)
-			return
-		}
-		condition.Type, condition.Status = placementv1beta1.ConditionRemovalSuspended, metav1.ConditionTrue
-		condition.ObservedGeneration = placement.GetGeneration()
-		changed = meta.SetStatusCondition(conditions, *condition)
-	}, "writing the status of placement %q", klog.KObj(placement))
-	if err == nil && changed {
+	err := reconcileutil.PatchStatus(ctx, c, placement, func() { changed = SetSuspension(placement, reason, condition) },
+		"writing the status of placement %q", klog.KObj(placement))
+	if err == nil && changed && condition != nil {
 		recorder.Eventf(placement, nil, corev1.EventTypeWarning, condition.Type, action, "%s", condition.Message)
 	}
 	return err

@@ -82,7 +82,7 @@ func keep(decision *framework.Decision, members []string) {
 // recentRemovals are the recorded removals from members that are neither selected again nor dropped
 // now.
 func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, policy placementv1beta1.PolicySnapshotObject, decision *framework.Decision, dropped []string) placementv1beta1.RecentRemovals {
-	now := objects.RecordTime(objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonTenancyConfirmationRequired), r.Clock.Now())
+	now := objects.RecordTime(placement.GetStatus().Conditions, r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(policy.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation], now)
 	for _, choice := range decision.Selected {
 		recent.Forget(choice.Cluster)
@@ -92,20 +92,11 @@ func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, 
 }
 
 func suspended(placement placementv1beta1.PlacementObject, unbound []string, all, recent int, token string) *metav1.Condition {
-	return &metav1.Condition{
-		Reason: placementv1beta1.ReasonTenancyConfirmationRequired, Message: fmt.Sprintf(
-			"%d of %d members are no longer bound to the namespace%s: %s. Members keep the placement and get its updates. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-			len(unbound), all, objects.AfterRecent(recent), refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token),
-	}
+	return &metav1.Condition{Message: fmt.Sprintf(
+		"%d of %d members are no longer bound to the namespace%s: %s. Members keep the placement and get its updates. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		len(unbound), all, objects.AfterRecent(recent), refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
-// reportSuspension sets the condition, or removes it if c is nil. Package snapshot reports a suspended
-// selection in the same condition, which stays until a user confirmed it.
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
-	conditions := placement.GetStatus().Conditions
-	if c == nil && objects.SuspensionOf(conditions, placementv1beta1.ReasonTenancyConfirmationRequired) == nil ||
-		c != nil && objects.SuspensionOf(conditions, placementv1beta1.ReasonConfirmationRequired) != nil {
-		return nil
-	}
-	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, c, "Schedule")
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonTenancyConfirmationRequired, c, "Schedule")
 }

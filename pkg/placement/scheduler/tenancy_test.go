@@ -167,16 +167,3 @@ func TestSuspendRemoval_ForgetsMembersThatAreBoundAgain(t *testing.T) {
 		t.Error("members that are bound again count together with another one")
 	}
 }
-
-func TestReportSuspension_LeavesThatOfTheSelection(t *testing.T) {
-	n := newTenant(t)
-	n.placement.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: placementv1beta1.ReasonConfirmationRequired}}
-	for _, c := range []*metav1.Condition{nil, {Type: placementv1beta1.ConditionRemovalSuspended, Reason: placementv1beta1.ReasonTenancyConfirmationRequired}} {
-		if err := n.reportSuspension(t.Context(), n.placement, c); err != nil {
-			t.Fatal(err)
-		}
-		if got := n.placement.Status.Conditions[0].Reason; got != placementv1beta1.ReasonConfirmationRequired {
-			t.Errorf("reason %q after reporting %v", got, c)
-		}
-	}
-}

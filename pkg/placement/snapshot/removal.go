@@ -23,7 +23,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
@@ -58,22 +57,16 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	case len(lost) > 0:
 		recent.Add(r.Clock.Now(), lost...)
 	}
-	before := placement.DeepCopyObject().(client.Object)
-	if !setSuspended(placement, c) {
-		return c != nil, recent, nil
-	}
-	if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
-		return false, nil, fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
-	}
-	if c != nil {
-		r.Recorder.Eventf(placement, nil, "Warning", c.Type, "Select", "%s", c.Message)
-	}
-	return c != nil, recent, nil
+	return c != nil, recent, r.reportSuspension(ctx, placement, c)
+}
+
+func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonConfirmationRequired, c, "Select")
 }
 
 // recentRemovals are the recorded removals of objects that are not selected again.
 func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, selected []*unstructured.Unstructured) placementv1beta1.RecentRemovals {
-	now := objects.RecordTime(objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonConfirmationRequired), r.Clock.Now())
+	now := objects.RecordTime(placement.GetStatus().Conditions, r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(latest.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
 	for _, object := range selected {
 		recent.Forget(removalName(object.GetKind(), object.GetNamespace(), object.GetName()))
@@ -85,19 +78,8 @@ func removalName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
 
-// setSuspended sets the condition, or removes it if c is nil. Packages dispatch and scheduler report
-// other removals in the same condition, and remove that themselves.
-func setSuspended(placement placementv1beta1.PlacementObject, c *metav1.Condition) (changed bool) {
-	conditions := &placement.GetStatus().Conditions
-	before := meta.FindStatusCondition(*conditions, placementv1beta1.ConditionRemovalSuspended)
-	if c == nil && before != nil && before.Reason != placementv1beta1.ReasonConfirmationRequired {
-		return false
-	}
-	return setOrRemove(conditions, placementv1beta1.ConditionRemovalSuspended, placement.GetGeneration(), c)
-}
-
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
-	return &metav1.Condition{Reason: placementv1beta1.ReasonConfirmationRequired, Message: fmt.Sprintf(
+	return &metav1.Condition{Message: fmt.Sprintf(
 		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
 		len(lost), all, objects.AfterRecent(recent), refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }

@@ -155,19 +155,6 @@ func TestSelectorsHash_StaysTheSame(t *testing.T) {
 	}
 }
 
-func TestSetSuspended_LeavesConditionsOfOthers(t *testing.T) {
-	for reason, removed := range map[string]bool{
-		placementv1beta1.ReasonConfirmationRequired: true, placementv1beta1.ReasonOverrideConfirmationRequired: false,
-		placementv1beta1.ReasonTenancyConfirmationRequired: false,
-	} {
-		placement := &placementv1beta1.ClusterResourcePlacement{}
-		placement.Status.Conditions = []metav1.Condition{{Type: placementv1beta1.ConditionRemovalSuspended, Status: metav1.ConditionTrue, Reason: reason}}
-		if changed := setSuspended(placement, nil); changed != removed || len(placement.Status.Conditions) > 0 == removed {
-			t.Errorf("with reason %s removed: %v, want %v", reason, changed, removed)
-		}
-	}
-}
-
 // uncached reads each group again: the objects of a fake hub have no UIDs by which they differ.
 func uncached(hub client.Client) *Contents { return NewContents(hub, hub, Envelopes{}) }
 

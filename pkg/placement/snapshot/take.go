@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
-	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/selection"
@@ -181,11 +180,8 @@ func (r *Reconciler) asBefore(ctx context.Context, placement placementv1beta1.Pl
 	if err := r.noCandidate(ctx, latest); err != nil {
 		return err
 	}
-	before := placement.DeepCopyObject().(client.Object)
-	if setSuspended(placement, nil) {
-		if err := r.Client.Status().Patch(ctx, placement, reconcileutil.PatchFrom(before)); err != nil {
-			return fmt.Errorf("writing the status of placement %q: %w", placement.GetName(), err)
-		}
+	if err := r.reportSuspension(ctx, placement, nil); err != nil {
+		return err
 	}
 	return r.noteSelectors(ctx, placement, latest)
 }

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -102,7 +101,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, set *workv1alpha1.Manif
 
 // recentRemovals are the recorded removals of clusters that are neither selected again nor leaving now.
 func (r *Reconciler) recentRemovals(set *workv1alpha1.ManifestWorkReplicaSet, p *placed, leaving []string) placementv1beta1.RecentRemovals {
-	now := objects.RecordTime(meta.FindStatusCondition(set.Status.Conditions, placementv1beta1.ConditionRemovalSuspended), r.Clock.Now())
+	now := objects.RecordTime(set.Status.Conditions, r.Clock.Now())
 	recent := placementv1beta1.ParseRecentRemovals(set.Annotations[placementv1beta1.RecentRemovalsAnnotation], now)
 	recent.Forget(p.decided.clusters.UnsortedList()...)
 	recent.Forget(leaving...)
