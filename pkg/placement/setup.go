@@ -69,6 +69,9 @@ type Options struct {
 	SnapshotIntervals snapshot.Intervals
 	// Filter excludes kinds and namespaces from all placements.
 	Filter selection.Filter
+	// Silence is the time without a heartbeat after which the state of a member becomes unknown; 0 means
+	// three minutes.
+	Silence time.Duration
 	// Clock is the clock; nil means the real one.
 	Clock clock.PassiveClock
 	// Order makes writes wait for more urgent ones, including those of other packages; nil means a
@@ -84,6 +87,9 @@ func (o *Options) complete() {
 	}
 	if o.Settle == 0 {
 		o.Settle = 50 * time.Millisecond
+	}
+	if o.Silence == 0 {
+		o.Silence = 3 * time.Minute
 	}
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -144,7 +150,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		snapshots,
 		scheduling,
 		&eviction.Reconciler{Client: cached, Live: live},
-		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Scheduler: scheduling, Workers: o.Workers},
+		&failover.Reconciler{Client: cached, Recorder: recorder, Clock: o.Clock, Scheduler: scheduling, Workers: o.Workers, Silence: o.Silence},
 		rollouts,
 		&updaterun.Reconciler{Client: cached, Live: live, Snapshots: contents, Taker: snapshots, Recorder: recorder, Clock: o.Clock, Workers: o.Workers},
 		&statusback.Reconciler{Client: cached, Live: live, Snapshots: contents, Workers: o.Workers},

@@ -43,6 +43,7 @@ func (g *gateway) addPlacement(ctx context.Context, mgr ctrl.Manager) error {
 		Marks:              g.marks(),
 		ConfigMapEnvelopes: g.Placement.ConfigMapEnvelopes, Charts: charts, ChartPackages: g.chartPackages(), CheckAuthors: !g.Placement.TrustsAuthors(),
 		SnapshotIntervals: snapshot.Intervals{Least: g.Placement.SnapshotMinimumInterval.Duration, Collection: g.Placement.ChangesCollectionDuration.Duration},
+		Silence:           g.Members.UnhealthyThreshold.Duration,
 		Order:             &g.order,
 		Metrics:           metrics.Registry,
 	})

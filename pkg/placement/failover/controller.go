@@ -62,6 +62,8 @@ type Reconciler struct {
 	Scheduler Scheduler
 	// Workers is the number of placements that are reconciled at a time.
 	Workers int
+	// Silence is how long the hub waits for a heartbeat before a member counts as disconnected.
+	Silence time.Duration
 
 	watch watch
 }
@@ -141,7 +143,7 @@ func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.Clust
 		return 0, fmt.Errorf("listing members: %w", err)
 	}
 	census := censusOf(list.Items)
-	leaving, again := dueOf(bindings, list.Items, terms, r.watch.see(census, r.Clock.Now()), r.Clock.Now())
+	leaving, again := dueOf(bindings, list.Items, terms, r.Silence, r.watch.see(census, r.Clock.Now()), r.Clock.Now())
 	var suspended *metav1.Condition
 	var wait time.Duration
 	if len(leaving) > 0 {
@@ -155,8 +157,9 @@ func (r *Reconciler) move(ctx context.Context, placement *placementv1beta1.Clust
 	return again, r.suspend(ctx, placement, suspended)
 }
 
-// dueOf are the bindings that have to leave their members, and when further ones may have to.
-func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.MemberCluster, terms Terms, heard, now time.Time) (leaving []due, again time.Duration) {
+// dueOf are the bindings that have to leave their members, and when further ones may have to. Missing
+// heartbeats before heard do not count.
+func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.MemberCluster, terms Terms, silence time.Duration, heard, now time.Time) (leaving []due, again time.Duration) {
 	byName := make(map[string]*clusterv1beta1.MemberCluster, len(members))
 	for i := range members {
 		byName[members[i].Name] = &members[i]
@@ -166,7 +169,7 @@ func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.M
 		if member == nil || b.GetDeletionTimestamp() != nil || b.GetSpec().State != placementv1beta1.BindingBound {
 			continue
 		}
-		reason, wait := terms.Met(member, heard, now)
+		reason, wait := terms.Met(member, heard, awaitedSince(member, silence), now)
 		if wait > 0 && (again == 0 || wait < again) {
 			again = wait
 		}
@@ -175,6 +178,16 @@ func dueOf(bindings []placementv1beta1.BindingObject, members []clusterv1beta1.M
 		}
 	}
 	return leaving, again
+}
+
+// awaitedSince is since when the hub has waited for a heartbeat of a disconnected member. That is later
+// than the last heartbeat if the hub was down in between.
+func awaitedSince(member *clusterv1beta1.MemberCluster, silence time.Duration) time.Time {
+	joined := meta.FindStatusCondition(member.Status.Conditions, clusterv1beta1.ConditionJoined)
+	if joined == nil || joined.Status != metav1.ConditionUnknown {
+		return time.Time{}
+	}
+	return joined.LastTransitionTime.Add(-max(silence, 2*time.Duration(member.Spec.HeartbeatPeriodSeconds)*time.Second))
 }
 
 // evictOne requests one of the due evictions. The effect of the next one is known only after the

@@ -14,6 +14,9 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
+// silence is how long the hub waits for a heartbeat.
+const silence = 3 * time.Minute
+
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 // fleet has that many members; the first ones are unreachable since noon.
@@ -75,15 +78,32 @@ func TestDueOf_NothingAfterOutageOfTheHub(t *testing.T) {
 		members, now := fleet(10, unreachable), noon.Add(30*time.Minute+time.Duration(i)*20*time.Second)
 		members[0].Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnreachable}}
 		c := censusOf(members)
-		leaving, _ := dueOf(on("m-0"), members, terms, w.see(c, now), now)
+		leaving, _ := dueOf(on("m-0"), members, terms, silence, w.see(c, now), now)
 		if len(leaving) > 0 && !c.disrupted() {
 			t.Errorf("%d unreachable members after the outage: %d bindings are due", unreachable, len(leaving))
 		}
 	}
 	// A member that does not reconnect is left after its time.
 	members, now := fleet(10, 1), noon.Add(40*time.Minute)
-	if leaving, _ := dueOf(on("m-0"), members, terms, w.see(censusOf(members), now), now); len(leaving) != 1 || leaving[0].ordered {
+	if leaving, _ := dueOf(on("m-0"), members, terms, silence, w.see(censusOf(members), now), now); len(leaving) != 1 || leaving[0].ordered {
 		t.Errorf("member that stays disconnected after the outage: %+v", leaving)
+	}
+}
+
+// The hub was down for an hour, and had waited for the member's heartbeat for three minutes.
+func TestDueOf_CountsOnlyWhileTheHubListens(t *testing.T) {
+	members, terms := fleet(10, 1), Terms{After: 5 * time.Minute}
+	unknown := noon.Add(time.Hour)
+	members[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(unknown)
+	if leaving, again := dueOf(on("m-0"), members, terms, silence, time.Time{}, unknown.Add(time.Second)); len(leaving) != 0 || again != 2*time.Minute-time.Second {
+		t.Errorf("three minutes after the start of the hub: %d bindings are due, again after %s", len(leaving), again)
+	}
+	if leaving, _ := dueOf(on("m-0"), members, terms, silence, time.Time{}, unknown.Add(2*time.Minute)); len(leaving) != 1 {
+		t.Errorf("five minutes after the start of the hub: %d bindings are due", len(leaving))
+	}
+	members[0].Spec.HeartbeatPeriodSeconds = 300
+	if leaving, _ := dueOf(on("m-0"), members, terms, silence, time.Time{}, unknown); len(leaving) != 1 {
+		t.Errorf("after two heartbeat periods of five minutes: %d bindings are due", len(leaving))
 	}
 }
 
@@ -91,7 +111,7 @@ func TestDueOf_MarksEvictionsThatUsersOrdered(t *testing.T) {
 	members := fleet(2, 0)
 	members[0].Spec.Taints = []clusterv1beta1.Taint{{Key: clusterv1beta1.TaintUnreachable}, {Key: "maintenance"}}
 	terms := Terms{Taints: []string{clusterv1beta1.TaintUnreachable, "maintenance"}}
-	if leaving, _ := dueOf(on("m-0"), members, terms, noon, noon); len(leaving) != 1 || !leaving[0].ordered {
+	if leaving, _ := dueOf(on("m-0"), members, terms, silence, noon, noon); len(leaving) != 1 || !leaving[0].ordered {
 		t.Errorf("user's taint: %+v", leaving)
 	}
 }

@@ -74,8 +74,8 @@ func (t Terms) Never() bool { return t.After == 0 && len(t.Taints) == 0 }
 // Met returns why the placement has to leave the member, or "". Then it also returns after how long to
 // check again without a change, or 0. A member counts as connected while its condition says so, however
 // old its recorded heartbeat is. Missing heartbeats before heard do not count, because most members
-// were unreachable then.
-func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (reason string, again time.Duration) {
+// were unreachable then, nor those before awaited, because the hub did not listen.
+func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, awaited, now time.Time) (reason string, again time.Duration) {
 	if key := t.taintOf(member); key != "" {
 		if wait := heard.Add(taintGrace).Sub(now); wait > 0 && automatic(key) {
 			return "", wait
@@ -90,8 +90,10 @@ func (t Terms) Met(member *clusterv1beta1.MemberCluster, heard, now time.Time) (
 		return "", 0 // It never reported, so nothing can be on it.
 	}
 	since := agent.LastReceivedHeartbeat.Time
-	if heard.After(since) {
-		since = heard
+	for _, other := range []time.Time{heard, awaited} {
+		if other.After(since) {
+			since = other
+		}
 	}
 	left := since.Add(t.After).Sub(now)
 	if left <= 0 {

@@ -52,20 +52,20 @@ func TestTerms_OldHeartbeatOfConnectedMember(t *testing.T) {
 	terms := Terms{After: time.Minute, Taints: []string{"maintenance"}}
 
 	for _, later := range []time.Duration{0, 3 * time.Minute, time.Hour} {
-		if reason, again := terms.Met(member, time.Time{}, noon.Add(later)); reason != "" || again != 0 {
+		if reason, again := terms.Met(member, time.Time{}, time.Time{}, noon.Add(later)); reason != "" || again != 0 {
 			t.Errorf("Joined, with a heartbeat of %s ago: %q, again after %s; want to stay while the member is connected", later, reason, again)
 		}
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionUnknown
-	if reason, again := terms.Met(member, time.Time{}, noon.Add(59*time.Second)); reason != "" || again != time.Second {
+	if reason, again := terms.Met(member, time.Time{}, time.Time{}, noon.Add(59*time.Second)); reason != "" || again != time.Second {
 		t.Errorf("silent for 59 s: %q, again after %s; want to stay for another second", reason, again)
 	}
-	if reason, _ := terms.Met(member, time.Time{}, noon.Add(3*time.Minute)); !strings.Contains(reason, "silent for 1m0s") {
+	if reason, _ := terms.Met(member, time.Time{}, time.Time{}, noon.Add(3*time.Minute)); !strings.Contains(reason, "silent for 1m0s") {
 		t.Errorf("silent for three minutes: %q, want to leave", reason)
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionTrue
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
-	if reason, _ := terms.Met(member, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
+	if reason, _ := terms.Met(member, time.Time{}, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
 		t.Errorf("connected, with the taint: %q, want to leave", reason)
 	}
 }
@@ -77,24 +77,24 @@ func TestTerms_LeavesAfterTheTimeAndNotBefore(t *testing.T) {
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{Type: clusterv1beta1.MemberAgent, LastReceivedHeartbeat: metav1.NewTime(noon)}}
 	terms := Terms{After: 300 * time.Second, Taints: []string{"maintenance"}}
 
-	if reason, again := terms.Met(member, time.Time{}, noon.Add(299*time.Second)); reason != "" || again != time.Second {
+	if reason, again := terms.Met(member, time.Time{}, time.Time{}, noon.Add(299*time.Second)); reason != "" || again != time.Second {
 		t.Errorf("after 299 s: %q, again after %s; want to stay for another second", reason, again)
 	}
-	if reason, _ := terms.Met(member, time.Time{}, noon.Add(301*time.Second)); !strings.Contains(reason, "silent") {
+	if reason, _ := terms.Met(member, time.Time{}, time.Time{}, noon.Add(301*time.Second)); !strings.Contains(reason, "silent") {
 		t.Errorf("after 301 s: %q, want to leave", reason)
 	}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "other"}}
-	if reason, _ := terms.Met(member, time.Time{}, noon); reason != "" {
+	if reason, _ := terms.Met(member, time.Time{}, time.Time{}, noon); reason != "" {
 		t.Errorf("other taint: %q, want to stay", reason)
 	}
 	member.Spec.Taints = []clusterv1beta1.Taint{{Key: "maintenance"}}
-	if reason, _ := terms.Met(member, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
+	if reason, _ := terms.Met(member, time.Time{}, time.Time{}, noon); !strings.Contains(reason, "maintenance") {
 		t.Errorf("tainted: %q, want to leave", reason)
 	}
-	if reason, again := (Terms{}).Met(member, time.Time{}, noon.Add(time.Hour)); reason != "" || again != 0 {
+	if reason, again := (Terms{}).Met(member, time.Time{}, time.Time{}, noon.Add(time.Hour)); reason != "" || again != 0 {
 		t.Errorf("without terms: %q, again after %s", reason, again)
 	}
-	if reason, again := terms.Met(&clusterv1beta1.MemberCluster{}, time.Time{}, noon); reason != "" || again != 0 {
+	if reason, again := terms.Met(&clusterv1beta1.MemberCluster{}, time.Time{}, time.Time{}, noon); reason != "" || again != 0 {
 		t.Errorf("member that never reported: %q, again after %s", reason, again)
 	}
 }
