@@ -39,6 +39,8 @@ type Observed struct {
 	// Leftovers are the objects that members retain since the placement no longer selects them, by
 	// member.
 	Leftovers map[string]retention.Leftover
+	// Departures are the members that still have the placement although they lost it.
+	Departures departures
 }
 
 // Compute returns the placement's status. Conditions that did not change keep their transition times.
@@ -49,6 +51,7 @@ func Compute(o *Observed) *placementv1beta1.PlacementStatus {
 		Conditions: append([]metav1.Condition(nil), c.old.Conditions...),
 	}
 	c.retained()
+	c.Departures.report(&c.status.Conditions, c.Placement.GetGeneration())
 	if !c.scheduled() {
 		c.keepOnly(nil)
 		c.summarize()

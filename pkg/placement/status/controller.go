@@ -100,8 +100,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.standstills.forget(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
-	if err != nil || placement.GetDeletionTimestamp() != nil {
+	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if placement.GetDeletionTimestamp() != nil {
+		return r.reportDeleted(ctx, placement)
 	}
 	if going, err := objects.NamespaceGoing(ctx, r.Client, req.Namespace); going || err != nil {
 		return ctrl.Result{}, err
@@ -130,6 +133,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if reported != nil {
 		r.Recorder.Eventf(placement, nil, reported.kind, reported.reason, "Place", "%s", reported.message)
 	}
+	if checks := observed.Departures.again; checks > 0 && (again == 0 || checks < again) {
+		again = checks
+	}
 	return ctrl.Result{RequeueAfter: again}, nil
 }
 
@@ -155,6 +161,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, err
 	}
 	if o.Leftovers, err = r.leftovers(ctx, key); err != nil {
+		return nil, err
+	}
+	if o.Departures, err = r.departuresOf(ctx, o.Bindings); err != nil {
 		return nil, err
 	}
 	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {

@@ -35,6 +35,12 @@ const (
 	// longer in a ManagedClusterSet that is bound to the namespace of the placement.
 	ReasonTenancyConfirmationRequired = "TenancyConfirmationRequired"
 
+	// ConditionRemovalPending is True on a placement while members that lost it more than a minute ago
+	// still have it.
+	ConditionRemovalPending = "RemovalPending"
+	// ReasonMembersNotCleared is a reason of ConditionRemovalPending.
+	ReasonMembersNotCleared = "MembersNotCleared"
+
 	// ConditionDataRetained is True on a placement while members that it no longer selects retain
 	// objects of it, which may hold data.
 	ConditionDataRetained = "DataRetained"
