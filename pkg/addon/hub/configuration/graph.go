@@ -28,6 +28,8 @@ type placed struct {
 type node struct {
 	desired  references
 	selected int
+	// own are the selected clusters that exist and that no later Placement selects.
+	own      int
 	addOns   map[string]*addonv1alpha1.ManagedClusterAddOn
 	statuses map[string]rolloutstrategy.ClusterRolloutStatus
 	how      rolloutstrategy.Strategy
@@ -103,11 +105,14 @@ func nodeOf(in inputs, i int, defaults references, taken sets.Set[string]) *node
 				continue
 			}
 			own.Clusters = append(own.Clusters, cluster)
-			switch addOn := in.addOns[cluster]; {
-			case addOn != nil && addOn.DeletionTimestamp == nil:
-				n.addOns[cluster] = addOn
-			case addOn != nil || !in.exists(cluster):
+			addOn := in.addOns[cluster]
+			if addOn != nil && addOn.DeletionTimestamp != nil || addOn == nil && !in.exists(cluster) {
 				absent = append(absent, cluster)
+				continue
+			}
+			n.own++
+			if addOn != nil {
+				n.addOns[cluster] = addOn
 			}
 		}
 		groups = append(groups, own)

@@ -143,8 +143,24 @@ func TestGraph_ConfigurationsComeFromTheFirstSourceThatHasAny(t *testing.T) {
 	}
 	b.expect(t, []string{"a: a/first@h True", "b: a/second@h True", "c: f/x@ f/w@ a/own@o True", "d: a/default@d True"}, []string{
 		"Progressing: selected clusters 3. configured addons 1/1 progressing..., 0 failed 0 timeout.",
-		"Progressing: selected clusters 2. configured addons 1/1 progressing..., 0 failed 0 timeout.",
+		"Progressing: selected clusters 2. configured addons 2/2 progressing..., 0 failed 0 timeout.",
 	})
+}
+
+func TestGraph_CompletesWithConfigurationsOfTheClusterItself(t *testing.T) {
+	b := newBench().placement("one", all(), "a", "b")
+	b.cluster("a", "one", "h", addonv1alpha1.ReasonCompleted, time.Minute)
+	own := b.cluster("b", "own", "o", addonv1alpha1.ReasonCompleted, time.Minute)
+	own.Spec.Configs = []addonv1alpha1.AddOnConfig{{ConfigGroupResource: deploys, ConfigReferent: named("own")}}
+	b.expect(t, []string{"a: a/one@h True", "b: a/own@o True"}, []string{"Completed: selected clusters 2. configured addons 2/2 completed with no errors, 0 failed 0 timeout."})
+}
+
+func TestGraph_DoesNotCompleteBeforeAllAddOnsExist(t *testing.T) {
+	b := newBench().placement("one", all(), "a", "b")
+	b.cluster("a", "one", "h", addonv1alpha1.ReasonCompleted, time.Minute)
+	b.expect(t, []string{"a: a/one@h True"}, []string{"Progressing: selected clusters 2. configured addons 1/2 progressing..., 0 failed 0 timeout."})
+	b.absent = sets.New("b")
+	b.expect(t, []string{"a: a/one@h True"}, []string{"Completed: selected clusters 2. configured addons 1/1 completed with no errors, 0 failed 0 timeout."})
 }
 
 func TestGraph_CompletesWhenAllClustersHaveApplied(t *testing.T) {

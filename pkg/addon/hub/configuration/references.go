@@ -64,10 +64,6 @@ func (r references) sorted() []config {
 	return all
 }
 
-func (r references) equal(other references) bool {
-	return slices.Equal(r.sorted(), other.sorted())
-}
-
 // referencesOf are the configurations of an add-on of a cluster: its own ones with the hashes that
 // its status has, or those of its Placement.
 func referencesOf(addOn *addonv1alpha1.ManagedClusterAddOn, placed references) references {

@@ -55,20 +55,16 @@ func (n *node) change(cluster string, addOn *addonv1alpha1.ManagedClusterAddOn, 
 	}
 }
 
-// counts are the add-ons of a Placement by the state of their rollout. Those with configurations of
-// their own are not among them.
+// counts are the clusters of a Placement by the state of their rollout. Those whose add-on does not
+// exist yet are among the configured ones only, so that the rollout does not complete before it exists.
 type counts struct {
 	selected, configured, progressing, done, failed, timedOut int
 }
 
 func (n *node) count(now time.Time) counts {
-	c := counts{selected: n.selected, timedOut: len(n.plan.TimedOut)}
+	c := counts{selected: n.selected, configured: n.own, timedOut: len(n.plan.TimedOut)}
 	turn, timedOut := sets.New(n.plan.Turn...), sets.New(n.plan.TimedOut...)
-	for cluster, addOn := range n.addOns {
-		if !referencesOf(addOn, n.desired).equal(n.desired) {
-			continue
-		}
-		c.configured++
+	for cluster := range n.addOns {
 		status, given := n.statuses[cluster]
 		switch {
 		case !given && !turn.Has(cluster):
