@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -102,13 +103,20 @@ var _ = Describe("An install strategy", func() {
 	})
 
 	It("is left to the add-on's own manager until the hub manages it", func(ctx SpecContext) {
-		b := newBed(ctx, "a")
+		b := newBed(ctx, "a", "b")
 		b.selected(ctx, "p", "a")
 		description := b.described(ctx, func(addOn *addonv1alpha1.ClusterManagementAddOn) {
 			b.placed("p")(addOn)
 			addOn.Annotations = map[string]string{addonv1alpha1.LifecycleAnnotation: addonv1alpha1.LifecycleSelf}
 		})
 		Consistently(b.clusters).WithArguments(ctx).Should(BeEmpty())
+		By("the manager reporting progress itself")
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: build.In(b.name("b"), b.name("addon"))}
+		expect.Created(ctx, hubClient, addOn)
+		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Installing"})
+		Expect(hubClient.Status().Update(ctx, addOn)).To(Succeed())
+		Consistently(b.conditions).WithArguments(ctx, "b").Should(expect.HaveCondition("Progressing", "True/Installing"))
+		By("letting the hub manage it")
 		Expect(hubClient.Patch(ctx, description, expect.MergePatch(`{"metadata":{"annotations":{"addon.open-cluster-management.io/lifecycle":"addon-manager"}}}`))).To(Succeed())
 		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a"))
 		By("handing it back")

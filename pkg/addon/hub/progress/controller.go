@@ -83,13 +83,11 @@ func (r *Reconciler) reconcile(ctx context.Context, key client.ObjectKey) error 
 	}
 	of := &addonv1alpha1.ClusterManagementAddOn{}
 	exists, err = reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: key.Name}, of, "reading ClusterManagementAddOn %q", key.Name)
-	if !exists || of.DeletionTimestamp != nil {
+	if !exists || of.DeletionTimestamp != nil || !objects.ManagedByHub(of) {
 		return err
 	}
-	if objects.ManagedByHub(of) {
-		if err := r.adopt(ctx, addOn, of); err != nil {
-			return err
-		}
+	if err := r.adopt(ctx, addOn, of); err != nil {
+		return err
 	}
 	works, err := r.worksOf(ctx, addOn)
 	if err != nil {

@@ -10,6 +10,6 @@
 // its manager created ManifestWorks from exactly the configurations in status.configReferences, and
 // the cluster has applied them. decide.go holds the decision.
 //
-// It does not change add-ons without a ClusterManagementAddOn. An owner reference and annotations
-// are written only for add-ons that the hub manages.
+// It changes only add-ons that the hub manages: their ClusterManagementAddOn exists and does not leave
+// them to their own manager.
 package progress
