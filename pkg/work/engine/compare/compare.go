@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -99,7 +98,7 @@ func (f *finder) values(path string, hub, member any) {
 			return
 		}
 	}
-	if !equal(hub, member) {
+	if !manifest.Equal(hub, member) {
 		f.add(path, f.text(path, hub), f.text(path, member))
 	}
 }
@@ -158,30 +157,6 @@ func (f *finder) text(path string, value any) string {
 		return redacted
 	}
 	return untrusted.Truncate(fmt.Sprint(value), maxValue)
-}
-
-// equal treats 1 and 1.0 as equal, as JSON does. Two integers are not compared as floats, which would
-// round large ones.
-func equal(a, b any) bool {
-	_, integer := a.(int64)
-	if _, other := b.(int64); integer && other {
-		return a == b
-	}
-	if x, ok := number(a); ok {
-		y, ok := number(b)
-		return ok && x == y
-	}
-	return apiequality.Semantic.DeepEqual(a, b)
-}
-
-func number(value any) (float64, bool) {
-	switch v := value.(type) {
-	case int64:
-		return float64(v), true
-	case float64:
-		return v, true
-	}
-	return 0, false
 }
 
 // escape encodes a key as a segment of a JSON pointer.

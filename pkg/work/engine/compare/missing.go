@@ -67,7 +67,7 @@ func (k *keeper) metadata(wanted, is map[string]any) {
 	for _, field := range []string{"annotations", "labels"} {
 		values, there := asFields(wanted[field]), asFields(is[field])
 		for _, key := range sets.List(sets.KeySet(values)) {
-			if !isConverted(key) && !equal(values[key], there[key]) && !(isEmpty(values[key]) && there[key] == nil) {
+			if !isConverted(key) && !manifest.Equal(values[key], there[key]) && !(isEmpty(values[key]) && there[key] == nil) {
 				k.miss([]string{"metadata", field, key}, values[key], there[key])
 			}
 		}
@@ -112,7 +112,7 @@ func (k *keeper) value(meta strategicpatch.LookupPatchMeta, at []string, value, 
 	case []any:
 		k.list(nil, true, at, value, there)
 	default:
-		if !equal(value, there) {
+		if !manifest.Equal(value, there) {
 			k.miss(at, value, there)
 		}
 	}
@@ -134,7 +134,7 @@ func (k *keeper) list(meta strategicpatch.LookupPatchMeta, mayGrow bool, path []
 			used[at] = true
 			continue
 		}
-		if !slices.ContainsFunc(wanted[:place], func(before any) bool { return equal(before, item) }) {
+		if !slices.ContainsFunc(wanted[:place], func(before any) bool { return manifest.Equal(before, item) }) {
 			k.item(meta, path, place, item, is)
 			return
 		}
@@ -221,7 +221,7 @@ func (k *keeper) isTyped(path []string, wanted, is any) bool {
 	if at == nil {
 		return is != nil && isEmpty(wanted) && k.typed() != nil
 	}
-	return equal(at, is)
+	return manifest.Equal(at, is)
 }
 
 // normalised returns the manifest after a round trip through its Go type; nil if that fails.
@@ -294,8 +294,7 @@ func isEmpty(value any) bool {
 	case []any:
 		return len(value) == 0
 	}
-	n, ok := number(value)
-	return ok && n == 0
+	return manifest.Equal(value, int64(0))
 }
 
 func isMetadata(path []string) bool { return len(path) > 0 && path[len(path)-1] == "metadata" }

@@ -6,8 +6,9 @@ package merge
 import (
 	"encoding/json"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
+
+	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // mergePatch creates a JSON merge patch from the three documents of a three-way merge. The library
@@ -42,7 +43,7 @@ func patchOf(original, modified, current map[string]any) map[string]any {
 			if below := patchOf(asMap(before), inner, asMap(is)); len(below) > 0 {
 				patch[field] = below
 			}
-		case !equal(wanted, is):
+		case !manifest.Equal(wanted, is):
 			patch[field] = withoutNulls(wanted)
 		}
 	}
@@ -68,41 +69,4 @@ func withoutNulls(value any) any {
 		}
 	}
 	return kept
-}
-
-// equal compares values as JSON does: 1 equals 1.0.
-func equal(a, b any) bool {
-	switch x := a.(type) {
-	case int64:
-		if y, ok := b.(float64); ok {
-			return float64(x) == y
-		}
-	case float64:
-		if y, ok := b.(int64); ok {
-			return x == float64(y)
-		}
-	case []any:
-		y, ok := b.([]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for place := range x {
-			if !equal(x[place], y[place]) {
-				return false
-			}
-		}
-		return true
-	case map[string]any:
-		y, ok := b.(map[string]any)
-		if !ok || len(x) != len(y) {
-			return false
-		}
-		for key, value := range x {
-			if other, has := y[key]; !has || !equal(value, other) {
-				return false
-			}
-		}
-		return true
-	}
-	return apiequality.Semantic.DeepEqual(a, b)
 }
