@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/mergepatch"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
@@ -54,11 +53,11 @@ func ambiguous(keys strategicpatch.LookupPatchMeta, original, modified, current 
 	if err != nil {
 		return Patch{}, true, err
 	}
-	patch, err := strategicpatch.CreateThreeWayMergePatch(rest[0], rest[1], rest[2], keys, true, unchanged...)
+	others, err := strategicpatch.CreateThreeWayMergePatch(rest[0], rest[1], rest[2], keys, true, unchanged...)
 	if err != nil {
 		return Patch{}, true, err
 	}
-	text, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(rest[2], patch, keys)
+	text, err := strategicpatch.StrategicMergePatchUsingLookupPatchMeta(rest[2], others, keys)
 	if err != nil {
 		return Patch{}, true, err
 	}
@@ -74,8 +73,8 @@ func ambiguous(keys strategicpatch.LookupPatchMeta, original, modified, current 
 	if text, err = json.Marshal(result); err != nil {
 		return Patch{}, true, err
 	}
-	data, err := mergePatch(current, text, current, nil)
-	return Patch{Type: types.MergePatchType, Data: data}, true, err
+	patch, err := mergePatch(current, text, current, nil)
+	return patch, true, err
 }
 
 func readDocuments(original, modified, current []byte) (documents, error) {

@@ -6,8 +6,9 @@
 // effects.
 //
 // Built-in kinds use a strategic merge patch, which merges containers by name. All others use a
-// JSON merge patch, which replaces lists. A list of a built-in kind is also replaced if its merge
-// key is not unique, such as ports for TCP and UDP with one number.
+// JSON merge patch, which replaces lists except finalizers, or a JSON patch to set a null. A list of a
+// built-in kind is also replaced if its merge key is not unique, such as ports for TCP and UDP with one
+// number.
 package merge
 
 import (
@@ -49,6 +50,9 @@ func (m Merger) ThreeWay(kind schema.GroupVersionKind, original, modified, curre
 	if len(patch.Data) == 0 || bytes.Equal(bytes.TrimSpace(patch.Data), []byte("{}")) {
 		return Patch{Type: patch.Type}, nil
 	}
+	if patch.Type == types.JSONPatchType {
+		return patch, nil // It has the version already.
+	}
 	patch.Data, err = pin(patch.Data, current)
 	if err != nil {
 		return Patch{}, err
@@ -63,8 +67,7 @@ func (m Merger) diff(kind schema.GroupVersionKind, original, modified, current [
 		mergepatch.RequireMetadataKeyUnchanged("name"),
 	}
 	if !m.Known.Recognizes(kind) {
-		data, err := mergePatch(original, modified, current, unchanged)
-		return Patch{Type: types.MergePatchType, Data: data}, err
+		return mergePatch(original, modified, current, unchanged)
 	}
 	object, err := m.Known.New(kind)
 	if err != nil {

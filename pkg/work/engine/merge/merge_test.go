@@ -89,13 +89,43 @@ func TestThreeWay(t *testing.T) {
 			current:  `{"spec":{"size":1.0,"list":[1,{"a":2.0}]}}`,
 			wantType: types.MergePatchType,
 		},
-		"a null that is new in the manifest removes the field, and nothing else is sent for nulls": {
+		"a null that the manifest had before, or that the object has, needs no patch": {
 			kind:     widget,
-			original: `{"spec":{"a":{"b":1},"always":null}}`,
-			modified: `{"spec":{"a":{"b":null},"default":null,"always":null,"more":{"x":null,"y":1}}}`,
-			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":1,"c":2},"default":"x","always":"theirs"}}`,
+			original: `{"spec":{"always":null}}`,
+			modified: `{"spec":{"always":null,"unset":null,"is":null}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"always":"theirs","is":null}}`,
 			wantType: types.MergePatchType,
-			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":null},"default":null,"more":{"y":1}}}`,
+		},
+		"finalizers of others stay when the manifest changes its own": {
+			kind:     widget,
+			original: `{"metadata":{"finalizers":["old","ours"]}}`,
+			modified: `{"metadata":{"finalizers":["ours","new"]}}`,
+			current:  `{"metadata":{"resourceVersion":"7","finalizers":["old","theirs","ours"]}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7","finalizers":["theirs","ours","new"]}}`,
+		},
+		"finalizers of others stay when the manifest has none any more": {
+			kind:     widget,
+			original: `{"metadata":{"finalizers":["ours"]}}`,
+			modified: `{"metadata":{"name":"w"}}`,
+			current:  `{"metadata":{"name":"w","resourceVersion":"7","finalizers":["ours","theirs"]}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7","finalizers":["theirs"]}}`,
+		},
+		"the last finalizer of a manifest is removed": {
+			kind:     widget,
+			original: `{"metadata":{"finalizers":["ours"]}}`,
+			modified: `{"metadata":{"name":"w"}}`,
+			current:  `{"metadata":{"name":"w","resourceVersion":"7","finalizers":["ours"]}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7","finalizers":null}}`,
+		},
+		"finalizers of others need no patch": {
+			kind:     widget,
+			original: `{"metadata":{"finalizers":["ours"]}}`,
+			modified: `{"metadata":{"finalizers":["ours"]}}`,
+			current:  `{"metadata":{"resourceVersion":"7","finalizers":["theirs","ours"]}}`,
+			wantType: types.MergePatchType,
 		},
 		"a map becomes a text, and a text a map": {
 			kind:     widget,
@@ -127,6 +157,22 @@ func TestThreeWay(t *testing.T) {
 				t.Errorf("patch (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A merge patch cannot set a null, and a field that is nullable and has a default would get the default.
+func TestThreeWay_SetsNullsByAJSONPatch(t *testing.T) {
+	got, err := Merger{Known: scheme.Scheme}.ThreeWay(widget,
+		[]byte(`{"spec":{"a":{"b":1},"always":null,"gone":1}}`),
+		[]byte(`{"spec":{"a":{"b":null},"always":null,"more":{"x/y":null,"z":1},"size":2}}`),
+		[]byte(`{"metadata":{"resourceVersion":"7"},"spec":{"a":{"b":1,"c":2},"always":"theirs","gone":1}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"op":"add","path":"/metadata/resourceVersion","value":"7"},{"op":"add","path":"/spec/a/b","value":null},` +
+		`{"op":"add","path":"/spec/more","value":{"x/y":null,"z":1}},{"op":"add","path":"/spec/size","value":2},{"op":"remove","path":"/spec/gone","value":null}]`
+	if got.Type != types.JSONPatchType || string(got.Data) != want {
+		t.Errorf("got %s %s, want %s", got.Type, got.Data, want)
 	}
 }
 
