@@ -4,7 +4,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/csaupgrade"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
@@ -26,14 +22,8 @@ import (
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
-const (
-	// beforeFirstApply is the manager to which API servers assign fields of an object before its
-	// first server-side apply.
-	beforeFirstApply = "before-first-apply"
-
-	// maxAnnotations is the limit of API servers for the total size of an object's annotations.
-	maxAnnotations = 256 << 10
-)
+// maxAnnotations is the limit of API servers for the total size of an object's annotations.
+const maxAnnotations = 256 << 10
 
 // write changes live (nil if there is no object) to the desired state and returns the object
 // afterwards.
@@ -93,7 +83,7 @@ func (e *Engine) patch(ctx context.Context, it Item, base []byte, desired, live 
 	if err != nil || patch.IsEmpty() {
 		return live, err
 	}
-	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: e.Manager})
+	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data, metav1.PatchOptions{FieldManager: e.managerOf(it)})
 }
 
 // differs reports whether write would change live. It changes nothing.
@@ -189,58 +179,6 @@ func withoutManagers(object *unstructured.Unstructured) *unstructured.Unstructur
 	delete(metadata, "managedFields")
 	less.Object["metadata"] = metadata
 	return less
-}
-
-// managerOf is the field manager of an item's writes.
-func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Mode.Manager, e.Manager) }
-
-func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	force := it.Mode.Method == Merge || it.Mode.Force // a manifest too large for a merge overrides too
-	alone := false
-	if live != nil {
-		if err := e.moveFields(ctx, it, live); err != nil {
-			return nil, err
-		}
-		// This holds for this version of the object only: an autoscaler may write the next one.
-		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
-	}
-	carries := it.Mode.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.Record).Shared()
-	if live != nil && (it.Mode.KeepDrifts || carries || it.pinned || alone) {
-		// The resourceVersion protects later changes: drift since the comparison, fields that the
-		// member decides, and removed owners.
-		desired.SetResourceVersion(live.GetResourceVersion())
-	}
-	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone})
-	if err != nil || !it.Mode.Disown {
-		return written, err
-	}
-	return e.setOwners(ctx, t.Record, it, written) // another manager may have applied our owner reference
-}
-
-// moveFields transfers fields that we own by client-side writes to our server-side apply. Otherwise
-// a field that left the manifest would stay on the object.
-func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
-	manager := e.managerOf(it)
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(manager), manager)
-	if err != nil {
-		return unmergeable{err}
-	}
-	if len(patch) == 0 {
-		return nil
-	}
-	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	return err
-}
-
-// onlyHolds reports whether only this manager, and the writer before the first apply, own fields
-// outside subresources.
-func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
-	for _, entry := range entries {
-		if entry.Subresource == "" && entry.Manager != manager && entry.Manager != beforeFirstApply {
-			return false
-		}
-	}
-	return true
 }
 
 // annotationBytes returns the size, as API servers count it, of live's annotations after adding the

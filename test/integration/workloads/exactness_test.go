@@ -14,6 +14,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -60,6 +61,95 @@ var _ = Describe("Integers above 2^53 in custom resources", func() {
 		Eventually(spec).WithContext(ctx).Should(Equal(is(9007199254740993, 9223372036854775807)))
 		Expect(member1.Patch(ctx, there.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"bytes":9007199254740992}}`)))).To(Succeed())
 		Eventually(spec).WithContext(ctx).Should(Equal(is(9007199254740993, 9223372036854775807)))
+	})
+})
+
+var _ = Describe("Nulls and empty values in custom resources", func() {
+	const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"switches.nulls.example.org"},
+"spec":{"group":"nulls.example.org","names":{"kind":"Switch","plural":"switches","singular":"switch","listKind":"SwitchList"},"scope":"Namespaced",
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{
+"mode":{"type":"string","nullable":true,"default":"automatic"},"unset":{"type":"string"},
+"sync":{"type":"object","properties":{"heal":{"type":"boolean"}}},
+"names":{"type":"array","x-kubernetes-list-type":"set","items":{"type":"string"}},
+"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}}}}}]}}`
+	object := func(namespace string, spec map[string]any) *unstructured.Unstructured {
+		s := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+		s.SetGroupVersionKind(schema.GroupVersionKind{Group: "nulls.example.org", Version: "v1", Kind: "Switch"})
+		s.SetNamespace(namespace)
+		s.SetName("s")
+		return s
+	}
+	change := func(ctx context.Context, namespace string, spec map[string]any) {
+		GinkgoHelper()
+		s := object(namespace, nil)
+		Expect(hub.Get(ctx, client.ObjectKeyFromObject(s), s)).To(Succeed())
+		s.Object["spec"] = spec
+		Expect(hub.Update(ctx, s)).To(Succeed())
+	}
+	for name, strategy := range map[string]placementv1beta1.ApplyStrategyType{
+		"nulls": placementv1beta1.ClientSideApply, "nulls-ssa": placementv1beta1.ServerSideApply,
+	} {
+		It("reach members with "+string(strategy), func(ctx SpecContext) {
+			cleanUp(name)
+			for _, cluster := range running.Clusters() {
+				applyText(ctx, cluster, definition)
+			}
+			Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+			full := func() map[string]any {
+				return map[string]any{"mode": "manual", "sync": map[string]any{"heal": true}, "names": []any{"a", "b"}, "any": map[string]any{"a": map[string]any{"b": "c"}}}
+			}
+			Eventually(func(ctx context.Context) error { return hub.Create(ctx, object(name, full())) }).WithContext(ctx).Should(Succeed())
+			crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+			crp.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy}
+			crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)}
+			Expect(hub.Create(ctx, crp)).To(Succeed())
+			spec := memberHas(name+"/s", object(name, nil), func(s *unstructured.Unstructured) any { return s.Object["spec"] })
+			Eventually(spec).WithContext(ctx).Should(Equal(any(full())))
+
+			emptied := map[string]any{"mode": "manual", "sync": map[string]any{}, "names": []any{}, "any": map[string]any{"a": map[string]any{}}}
+			change(ctx, name, runtime.DeepCopyJSON(emptied))
+			Eventually(spec).WithContext(ctx).Should(Equal(any(emptied)))
+			Expect(failedOn(name)(ctx)).To(BeEmpty())
+			change(ctx, name, full())
+			Eventually(spec).WithContext(ctx).Should(Equal(any(full())))
+
+			none := full()
+			none["mode"] = nil // On the hub it is not the default, because the author said null.
+			change(ctx, name, none)
+			Eventually(spec).WithContext(ctx).Should(Equal(any(none)))
+			waitAvailable(ctx, name)
+		})
+	}
+})
+
+var _ = Describe("Finalizers of a custom resource", func() {
+	It("stay beside those of the manifest when a controller of the member adds them", func(ctx SpecContext) {
+		const name = "finalizers"
+		const definition = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"buckets.finalizers.example.org"},
+"spec":{"group":"finalizers.example.org","names":{"kind":"Bucket","plural":"buckets","singular":"bucket","listKind":"BucketList"},"scope":"Namespaced",
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`
+		for _, cluster := range running.Clusters() {
+			applyText(ctx, cluster, definition)
+		}
+		bucket := func(finalizer string) string {
+			return "\napiVersion: finalizers.example.org/v1\nkind: Bucket\nmetadata: {namespace: NAMESPACE, name: b, finalizers: [" + finalizer + "]}\n"
+		}
+		placeWithEnvelope(ctx, name, bucket("example.org/ours"))
+		there := &unstructured.Unstructured{}
+		there.SetGroupVersionKind(schema.GroupVersionKind{Group: "finalizers.example.org", Version: "v1", Kind: "Bucket"})
+		finalizers := memberHas(name+"/b", there, (*unstructured.Unstructured).GetFinalizers)
+		Eventually(finalizers).WithContext(ctx).Should(ConsistOf("example.org/ours"))
+		DeferCleanup(func(ctx SpecContext) {
+			there.SetFinalizers(nil)
+			Expect(client.IgnoreNotFound(member1.Patch(ctx, there, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+		})
+		Expect(member1.Patch(ctx, there.DeepCopy(), client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"add","path":"/metadata/finalizers/-","value":"example.org/theirs"}]`)))).To(Succeed())
+		Consistently(finalizers).WithContext(ctx).WithTimeout(3 * time.Second).Should(ConsistOf("example.org/ours", "example.org/theirs"))
+		envelop(ctx, name, bucket("example.org/new"))
+		Eventually(finalizers).WithContext(ctx).Should(ConsistOf("example.org/new", "example.org/theirs"))
+		waitAvailable(ctx, name)
 	})
 })
 

@@ -21,8 +21,9 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// placeWithEnvelope places a namespace, with an envelope that has this manifest.
-func placeWithEnvelope(ctx context.Context, name, manifest string) {
+// placeWithEnvelope places a namespace, with an envelope that has this manifest. The default strategy is
+// ClientSideApply.
+func placeWithEnvelope(ctx context.Context, name, manifest string, strategy ...placementv1beta1.ApplyStrategyType) {
 	GinkgoHelper()
 	cleanUp(name)
 	Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
@@ -31,6 +32,9 @@ func placeWithEnvelope(ctx context.Context, name, manifest string) {
 	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
 	crp.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"member-1"}}
 	crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)} // for kinds that are not tracked
+	if len(strategy) > 0 {
+		crp.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy[0]}
+	}
 	Expect(hub.Create(ctx, crp)).To(Succeed())
 }
 
@@ -111,6 +115,16 @@ spec: {selector: {app: web}, ports: [{port: 80}], sessionAffinity: None}
 		Expect(member1.Patch(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web"}},
 			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"sessionAffinity":"ClientIP"}}`)))).To(Succeed())
 		Eventually(service).WithContext(ctx).Should(SatisfyAll(HaveField("SessionAffinity", corev1.ServiceAffinityNone), HaveField("SessionAffinityConfig", BeNil())))
+	})
+
+	It("replaces the default update strategy of a Deployment with server-side apply", func(ctx SpecContext) {
+		placeWithEnvelope(ctx, "exclusive-ssa", templated("", "image: example.org/web:1"), placementv1beta1.ServerSideApply)
+		strategy := memberHas("exclusive-ssa/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) appsv1.DeploymentStrategy { return d.Spec.Strategy })
+		Eventually(strategy).WithContext(ctx).Should(HaveField("RollingUpdate", Not(BeNil())))
+		envelop(ctx, "exclusive-ssa", templated("", "image: example.org/web:1")+"  strategy: {type: Recreate}\n")
+		Eventually(strategy).WithContext(ctx).Should(SatisfyAll(HaveField("Type", appsv1.RecreateDeploymentStrategyType), HaveField("RollingUpdate", BeNil())))
+		waitAvailable(ctx, "exclusive-ssa")
+		Expect(failedOn("exclusive-ssa")(ctx)).To(BeEmpty())
 	})
 
 	It("replaces the default update strategy of a StatefulSet", func(ctx SpecContext) {

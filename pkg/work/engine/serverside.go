@@ -1,0 +1,173 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/util/csaupgrade"
+)
+
+// beforeFirstApply is the manager to which API servers assign fields of an object before its first
+// server-side apply.
+const beforeFirstApply = "before-first-apply"
+
+// managerOf is the field manager of an item's writes.
+func (e *Engine) managerOf(it Item) string { return cmp.Or(it.Mode.Manager, e.Manager) }
+
+func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if live != nil && onlyHolds(e.managerOf(it), live.GetManagedFields()) {
+		merged, err := e.mergeOwned(ctx, it, desired, live, nil)
+		if changedSince(err, live) {
+			return nil, err
+		}
+		if err == nil { // otherwise the apply reports the error
+			live = merged
+		}
+	}
+	written, err := e.applyOnServer(ctx, t, it, desired, live)
+	if live != nil && apierrors.IsInvalid(err) {
+		written, err = e.mergeAndApply(ctx, t, it, desired, live, err)
+	}
+	if err != nil || !it.Mode.Disown {
+		return written, err
+	}
+	return e.setOwners(ctx, t.Record, it, written) // another manager may have applied our owner reference
+}
+
+func (e *Engine) applyOnServer(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	force, alone := forces(it), false
+	if live != nil {
+		if err := e.moveFields(ctx, it, live); err != nil {
+			return nil, err
+		}
+		// This holds for this version of the object only: an autoscaler may write the next one.
+		alone = !force && onlyHolds(e.managerOf(it), live.GetManagedFields())
+	}
+	desired.SetResourceVersion("")
+	carries := it.Mode.OwnTogether && OwnershipOf(desired.GetOwnerReferences(), t.Record).Shared()
+	if live != nil && (it.Mode.KeepDrifts || carries || it.pinned || alone) {
+		// The resourceVersion protects later changes: drift since the comparison, fields that the
+		// member decides, and removed owners.
+		desired.SetResourceVersion(live.GetResourceVersion())
+	}
+	options := metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone}
+	return e.at(it).Apply(ctx, it.Ref.Name, desired, options)
+}
+
+// forces reports whether a server-side apply takes fields of other managers. A manifest that is too large
+// for a merge overrides them too.
+func forces(it Item) bool { return it.Mode.Method == Merge || it.Mode.Force }
+
+// A server-side apply cannot remove a field that nobody owns, such as the default of another strategy. It
+// turns a map or list into null if all that it had is removed, although the manifest has it as an empty one.
+// In both cases the engine merges first.
+
+// mergeAndApply merges and applies a manifest that the member rejects. The error is that of the manifest if
+// this does not help.
+func (e *Engine) mergeAndApply(ctx context.Context, t task, it Item, desired, live *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+	excludes := refused
+	if !forces(it) && !onlyHolds(e.managerOf(it), live.GetManagedFields()) {
+		excludes = nil // Other managers may own what excludes a field.
+	}
+	merged, err := e.mergeOwned(ctx, it, desired, live, excludes)
+	switch {
+	case changedSince(err, live):
+		return nil, err
+	case err != nil || merged == live:
+		return nil, refused
+	}
+	written, err := e.applyOnServer(ctx, t, it, desired, merged)
+	if apierrors.IsInvalid(err) {
+		return nil, refused
+	}
+	return written, err
+}
+
+// mergeOwned merges the manifest into an object of which our server-side applies own fields, and removes what
+// excludes the refused fields. It returns live if there is no field to remove.
+func (e *Engine) mergeOwned(ctx context.Context, it Item, desired, live *unstructured.Unstructured, refused error) (*unstructured.Unstructured, error) {
+	empty := e.empties(it, desired, live)
+	if !empty && refused == nil {
+		return live, nil
+	}
+	base, err := json.Marshal(ownedFields(live, e.managerOf(it)))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the owned fields: %w", err)
+	}
+	extended := withExcluded(base, desired, live, refused, !e.merger.Known.Recognizes(it.object.GroupVersionKind()))
+	if extended != nil {
+		base = extended
+	} else if !empty {
+		return live, nil
+	}
+	return e.patch(ctx, it, base, desired, live)
+}
+
+// empties reports whether the manifest has an empty map or list from which its predecessor had contents.
+func (e *Engine) empties(it Item, wanted, live *unstructured.Unstructured) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == e.managerOf(it) && entry.Subresource == "" &&
+			isEmptied(wanted.Object, live.Object, fieldsIn(&entry))
+	})
+}
+
+// isEmptied reports whether a value is an empty map or list where live has contents that the fields name.
+func isEmptied(wanted, live any, fields map[string]any) bool {
+	contents := false
+	for field := range fields {
+		contents = contents || field != "."
+	}
+	switch wanted := wanted.(type) {
+	case []any:
+		list, _ := live.([]any)
+		return contents && len(wanted) == 0 && len(list) > 0
+	case map[string]any:
+		there, _ := live.(map[string]any)
+		if len(wanted) == 0 {
+			return contents && len(there) > 0
+		}
+		for field, value := range wanted {
+			if below, _ := fields["f:"+field].(map[string]any); below != nil && isEmptied(value, there[field], below) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// moveFields transfers fields that we own by client-side writes to our server-side apply. Otherwise
+// a field that left the manifest would stay on the object.
+func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
+	manager := e.managerOf(it)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(manager), manager)
+	if err != nil {
+		return unmergeable{err}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	return err
+}
+
+// onlyHolds reports whether only this manager, and the writer before the first apply, own fields
+// outside subresources.
+func onlyHolds(manager string, entries []metav1.ManagedFieldsEntry) bool {
+	for _, entry := range entries {
+		if entry.Subresource == "" && entry.Manager != manager && entry.Manager != beforeFirstApply {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,128 @@
+// Copyright The fleetgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+// rejecting is a member that rejects server-side applies until it gets another patch.
+type rejecting struct {
+	with    error
+	sent    []types.PatchType
+	patches []string
+	answer  *unstructured.Unstructured
+}
+
+func (r *rejecting) respond(action clienttesting.Action) (bool, runtime.Object, error) {
+	patch := action.(clienttesting.PatchAction)
+	r.sent = append(r.sent, patch.GetPatchType())
+	if patch.GetPatchType() != types.ApplyPatchType {
+		r.with = nil
+		r.patches = append(r.patches, string(patch.GetPatch()))
+	}
+	return true, r.answer, r.with
+}
+
+func TestServerSide_MergesWhatAnApplyCannotRemove(t *testing.T) {
+	const deployment = "{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: ns, name: web, uid: u, resourceVersion: '7'}, spec: "
+	const widget = "{apiVersion: example.com/v1, kind: Widget, metadata: {namespace: ns, name: web, uid: u, resourceVersion: '7'}, spec: "
+	forbidden := apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "web",
+		field.ErrorList{field.Forbidden(field.NewPath("spec", "strategy", "rollingUpdate"), "not allowed with strategy Recreate")})
+	isNull := apierrors.NewInvalid(schema.GroupKind{Group: "example.com", Kind: "Widget"}, "web",
+		field.ErrorList{field.TypeInvalid(field.NewPath("spec", "sync"), "null", "spec.sync in body must be of type object")})
+	ours := ownedBy("us", metav1.ManagedFieldsOperationApply, "apps/v1", `{"f:spec":{"f:replicas":{}}}`)
+	oursOfWidget := ownedBy("us", metav1.ManagedFieldsOperationApply, "example.com/v1", `{"f:spec":{"f:sync":{"f:heal":{}}}}`)
+	theirs := ownedBy("kubectl-edit", metav1.ManagedFieldsOperationUpdate, "apps/v1", `{"f:spec":{"f:strategy":{"f:rollingUpdate":{}}}}`)
+	theirsOfWidget := ownedBy("kubectl-edit", metav1.ManagedFieldsOperationUpdate, "example.com/v1", `{"f:spec":{"f:colour":{}}}`)
+	for name, tc := range map[string]struct {
+		manifest, live string
+		managed        []metav1.ManagedFieldsEntry
+		force          bool
+		rejection      error
+		want           []types.PatchType
+		wantPatch      string // a part of it
+	}{
+		"default of another strategy": {
+			manifest: deployment + "{replicas: 1, strategy: {type: Recreate}}}",
+			live:     deployment + "{replicas: 1, strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%}}}}",
+			managed:  []metav1.ManagedFieldsEntry{ours}, rejection: forbidden,
+			want:      []types.PatchType{types.ApplyPatchType, types.StrategicMergePatchType, types.ApplyPatchType},
+			wantPatch: `"rollingUpdate":null`,
+		},
+		"strategy of another manager": {
+			manifest: deployment + "{strategy: {type: Recreate}}}",
+			live:     deployment + "{strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%}}}}",
+			managed:  []metav1.ManagedFieldsEntry{ours, theirs}, rejection: forbidden,
+			want: []types.PatchType{types.ApplyPatchType},
+		},
+		"strategy of another manager, with force": {
+			manifest: deployment + "{strategy: {type: Recreate}}}",
+			live:     deployment + "{strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 25%}}}}",
+			managed:  []metav1.ManagedFieldsEntry{ours, theirs}, rejection: forbidden, force: true,
+			want:      []types.PatchType{types.ApplyPatchType, types.StrategicMergePatchType, types.ApplyPatchType},
+			wantPatch: `"rollingUpdate":null`,
+		},
+		"invalid manifest": {
+			manifest: deployment + "{replicas: 1}}", live: deployment + "{replicas: 1}}",
+			managed: []metav1.ManagedFieldsEntry{ours}, rejection: forbidden,
+			want: []types.PatchType{types.ApplyPatchType},
+		},
+		"map that becomes empty": {
+			manifest: widget + "{sync: {}}}", live: widget + "{sync: {heal: true}}}",
+			managed:   []metav1.ManagedFieldsEntry{oursOfWidget},
+			want:      []types.PatchType{types.MergePatchType, types.ApplyPatchType},
+			wantPatch: `"sync":{"heal":null}`,
+		},
+		"map that becomes empty beside fields of others": {
+			manifest: widget + "{sync: {}}}", live: widget + "{colour: red, sync: {heal: true}}}",
+			managed: []metav1.ManagedFieldsEntry{oursOfWidget, theirsOfWidget}, rejection: isNull,
+			want:      []types.PatchType{types.ApplyPatchType, types.MergePatchType, types.ApplyPatchType},
+			wantPatch: `"sync":{"heal":null}`,
+		},
+		"empty map that has fields of others": {
+			manifest: widget + "{sync: {}}}", live: widget + "{sync: {theirs: true}}}",
+			managed: []metav1.ManagedFieldsEntry{oursOfWidget},
+			want:    []types.PatchType{types.ApplyPatchType},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := objectOfYAML(t, tc.live)
+			live.SetManagedFields(tc.managed)
+			live.SetOwnerReferences([]metav1.OwnerReference{recordRef("us", "1")})
+			e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+			member := &rejecting{with: tc.rejection, answer: live}
+			e.member.(*fake.FakeDynamicClient).PrependReactor("patch", "*", member.respond)
+			desired := objectOfYAML(t, tc.manifest)
+			desired.SetUID("")
+			desired.SetResourceVersion("")
+			it := Item{object: desired, namespaced: true, Mode: Mode{Method: ServerSide, Force: tc.force},
+				resource: schema.GroupVersionResource{Group: "g", Version: "v1", Resource: "r"}}
+			it.Ref.Namespace, it.Ref.Name = "ns", "web"
+			_, err := e.serverSide(t.Context(), work, it, desired.DeepCopy(), live)
+			if rejected := len(tc.want) == 1 && tc.rejection != nil; rejected != (err != nil) {
+				t.Errorf("error is %v", err)
+			}
+			if diff := cmp.Diff(tc.want, member.sent); diff != "" {
+				t.Errorf("patches (-want +got):\n%s", diff)
+			}
+			if tc.wantPatch != "" && !strings.Contains(strings.Join(member.patches, ""), tc.wantPatch) {
+				t.Errorf("patches are %q, want %s", member.patches, tc.wantPatch)
+			}
+		})
+	}
+}
