@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // beforeFirstApply is the manager to which API servers assign fields of an object before its first
@@ -38,6 +40,9 @@ func (e *Engine) serverSide(ctx context.Context, t task, it Item, desired, live 
 	written, err := e.applyOnServer(ctx, t, it, desired, live)
 	if live != nil && apierrors.IsInvalid(err) {
 		written, err = e.mergeAndApply(ctx, t, it, desired, live, err)
+	}
+	if err == nil && it.takenOver {
+		written, err = e.disownClients(ctx, it, written)
 	}
 	if err != nil || !it.Mode.Disown {
 		return written, err
@@ -159,6 +164,65 @@ func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Uns
 	}
 	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
 	return err
+}
+
+// disownClients removes from an object that was taken over the ownership of the clients with which people
+// applied it before, in fields that we own too. Such a client does not apply the object again, and the
+// fields would stay on the object when they leave the manifest.
+func (e *Engine) disownClients(ctx context.Context, it Item, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	entries, changed := withoutClients(object.GetManagedFields(), e.managerOf(it))
+	if !changed {
+		return object, nil
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding managed fields: %w", err)
+	}
+	return e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: e.managerOf(it)})
+}
+
+// withoutClients returns the entries without what clients of people own together with us.
+func withoutClients(entries []metav1.ManagedFieldsEntry, us string) (kept []metav1.ManagedFieldsEntry, changed bool) {
+	ours := slices.IndexFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == us && entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == ""
+	})
+	if ours < 0 {
+		return entries, false
+	}
+	applied := setOf(entries[ours])
+	for _, entry := range entries {
+		if isClient(entry.Manager) && entry.Subresource == "" && entry.APIVersion == entries[ours].APIVersion {
+			set := setOf(entry)
+			rest := set.Difference(applied)
+			text, err := rest.ToJSON()
+			if err == nil && !rest.Equals(set) {
+				changed = true
+				entry.FieldsV1 = metav1.NewFieldsV1(string(text))
+			}
+			if changed && rest.Empty() {
+				continue
+			}
+		}
+		kept = append(kept, entry)
+	}
+	return kept, changed
+}
+
+// setOf returns the fields of an entry; none if they cannot be read.
+func setOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	set := &fieldpath.Set{}
+	if entry.FieldsV1 == nil || set.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
+		return &fieldpath.Set{}
+	}
+	return set
+}
+
+// isClient recognizes clients with which people apply manifests: kubectl and Helm.
+func isClient(manager string) bool {
+	return strings.HasPrefix(manager, "kubectl") || manager == "helm" || manager == beforeFirstApply
 }
 
 // onlyHolds reports whether only this manager, and the writer before the first apply, own fields

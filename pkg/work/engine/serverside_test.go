@@ -126,3 +126,44 @@ func TestServerSide_MergesWhatAnApplyCannotRemove(t *testing.T) {
 		})
 	}
 }
+
+func TestWithoutClients(t *testing.T) {
+	ours := ownedBy("us", metav1.ManagedFieldsOperationApply, "v1", `{"f:data":{"f:a":{},"f:b":{}}}`)
+	client := func(fields string) metav1.ManagedFieldsEntry {
+		return ownedBy("kubectl-client-side-apply", metav1.ManagedFieldsOperationUpdate, "v1", fields)
+	}
+	controller := ownedBy("operator", metav1.ManagedFieldsOperationUpdate, "v1", `{"f:data":{"f:a":{}}}`)
+	status := client(`{"f:data":{"f:a":{}}}`)
+	status.Subresource = "status"
+	for name, tc := range map[string]struct{ entries, want []metav1.ManagedFieldsEntry }{
+		"fields that both applied": {
+			[]metav1.ManagedFieldsEntry{client(`{"f:data":{".":{},"f:a":{},"f:c":{}}}`), ours},
+			[]metav1.ManagedFieldsEntry{client(`{"f:data":{".":{},"f:c":{}}}`), ours}},
+		"only such fields":      {[]metav1.ManagedFieldsEntry{client(`{"f:data":{"f:a":{}}}`), ours}, []metav1.ManagedFieldsEntry{ours}},
+		"other fields":          {[]metav1.ManagedFieldsEntry{client(`{"f:data":{"f:c":{}}}`), ours}, nil},
+		"fields of controllers": {[]metav1.ManagedFieldsEntry{controller, ours}, nil},
+		"subresources":          {[]metav1.ManagedFieldsEntry{status, ours}, nil},
+		"nothing applied yet":   {[]metav1.ManagedFieldsEntry{client(`{"f:data":{"f:a":{}}}`)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, changed := withoutClients(tc.entries, "us")
+			if changed != (tc.want != nil) {
+				t.Fatalf("changed is %t", changed)
+			}
+			if !changed {
+				return
+			}
+			if diff := cmp.Diff(textOf(tc.want), textOf(got)); diff != "" {
+				t.Errorf("entries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func textOf(entries []metav1.ManagedFieldsEntry) []string {
+	var all []string
+	for _, entry := range entries {
+		all = append(all, entry.Manager+" "+entry.FieldsV1.GetRawString())
+	}
+	return all
+}
