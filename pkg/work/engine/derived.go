@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -16,7 +17,8 @@ import (
 )
 
 // API servers derive some fields from others that a manifest sets, and keep them when the others change:
-// serviceAccount from serviceAccountName, imagePullPolicy from the tag of the image. A merge would keep
+// serviceAccount from serviceAccountName, imagePullPolicy from the tag of the image, and the types of a
+// NetworkPolicy from its rules. A merge would keep
 // them too, so that members which got the earlier manifest differ from those which get this one first.
 // A derived field therefore counts as set by the manifest from which it was derived.
 
@@ -41,15 +43,18 @@ func (t trio) below(path ...string) trio {
 // the manifest changes.
 func withDerived(base []byte, wanted, live *unstructured.Unstructured) []byte {
 	before := map[string]any{}
-	path := podSpecOf(wanted.GroupVersionKind().GroupKind())
-	isService := wanted.GroupVersionKind().GroupKind() == schema.GroupKind{Kind: "Service"}
-	if len(base) == 0 || path == nil && !isService || utiljson.Unmarshal(base, &before) != nil {
+	kind := wanted.GroupVersionKind().GroupKind()
+	path := podSpecOf(kind)
+	if len(base) == 0 || path == nil && kind != service && kind != networkPolicy || utiljson.Unmarshal(base, &before) != nil {
 		return base
 	}
 	t, derived := trio{before, wanted.Object, live.Object}, false
-	if isService {
+	switch kind {
+	case service:
 		derived = t.below("spec").affinity()
-	} else {
+	case networkPolicy:
+		derived = t.below("spec").policyTypes()
+	default:
 		derived = t.below(path...).podSpec()
 	}
 	text, err := json.Marshal(before)
@@ -59,11 +64,36 @@ func withDerived(base []byte, wanted, live *unstructured.Unstructured) []byte {
 	return text
 }
 
+var (
+	service       = schema.GroupKind{Kind: "Service"}
+	networkPolicy = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
+)
+
+// deriveAgain has a server-side apply set a field that the API server derived from fields which the manifest
+// changes. Nobody owns such a field, so the apply cannot remove it.
+func (e *Engine) deriveAgain(it Item, desired, live *unstructured.Unstructured) {
+	if live == nil {
+		return
+	}
+	if desired.GroupVersionKind().GroupKind() != networkPolicy {
+		e.clearAlias(it, desired, live)
+		return
+	}
+	before := ownedFields(live, e.managerOf(it))
+	if before["spec"] == nil {
+		return
+	}
+	t := trio{before, desired.Object, live.Object}.below("spec")
+	if t.wanted != nil && t.policyTypes() {
+		t.wanted[policyTypes] = policyTypesOf(t.wanted)
+	}
+}
+
 // clearAlias has a server-side apply empty the alias of a service account that left the manifest: the API
 // server would set the account again from the alias, which nobody owns.
 func (e *Engine) clearAlias(it Item, desired, live *unstructured.Unstructured) {
 	path := podSpecOf(desired.GroupVersionKind().GroupKind())
-	if live == nil || path == nil {
+	if path == nil {
 		return
 	}
 	const name, alias = "serviceAccountName", "serviceAccount"
@@ -97,6 +127,23 @@ func (t trio) affinity() bool {
 		return false
 	}
 	return t.take(config, t.live[config])
+}
+
+const policyTypes = "policyTypes"
+
+// policyTypes covers the types of a NetworkPolicy, which say whether it restricts egress.
+func (t trio) policyTypes() bool {
+	types := policyTypesOf(t.before)
+	return !apiequality.Semantic.DeepEqual(types, policyTypesOf(t.wanted)) && t.take(policyTypes, types)
+}
+
+// policyTypesOf returns the default types of a NetworkPolicy.
+func policyTypesOf(spec map[string]any) any {
+	types := []any{string(networkingv1.PolicyTypeIngress)}
+	if egress, _ := spec["egress"].([]any); len(egress) > 0 {
+		types = append(types, string(networkingv1.PolicyTypeEgress))
+	}
+	return types
 }
 
 // take adds a derived field to the last manifest, unless a manifest sets it or the object has another

@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const webService = "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: "
+
+const webPolicy = "{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: web}, spec: "
 
 func podTemplate(spec string) string {
 	return webDeployment + "}, spec: {template: {spec: " + spec + "}}}"
@@ -53,6 +56,22 @@ func TestWithDerived(t *testing.T) {
 			live: webService + "{sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}}}",
 			want: webService + "{sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 10800}}}}",
 		},
+		"types of a policy that gets egress rules": {
+			before: webPolicy + "{ingress: [{}]}}", wanted: webPolicy + "{ingress: [{}], egress: [{}]}}",
+			live: webPolicy + "{ingress: [{}], policyTypes: [Ingress]}}",
+			want: webPolicy + "{ingress: [{}], policyTypes: [Ingress]}}",
+		},
+		"types of a policy that loses its egress rules": {
+			before: webPolicy + "{egress: [{}]}}", wanted: webPolicy + "{ingress: [{}]}}",
+			live: webPolicy + "{egress: [{}], policyTypes: [Ingress, Egress]}}",
+			want: webPolicy + "{egress: [{}], policyTypes: [Ingress, Egress]}}",
+		},
+		"types of a policy that the manifest sets": {
+			before: webPolicy + "{}}", wanted: webPolicy + "{egress: [{}], policyTypes: [Ingress]}}", live: webPolicy + "{policyTypes: [Ingress]}}",
+		},
+		"types of a policy that others chose": {
+			before: webPolicy + "{}}", wanted: webPolicy + "{egress: [{}]}}", live: webPolicy + "{policyTypes: [Egress]}}",
+		},
 		"manifest with values of other types": {
 			before: podTemplate("{serviceAccountName: {}, containers: [{name: c, image: 1}]}"),
 			wanted: podTemplate("{serviceAccountName: {}, containers: [{name: {}}, {name: c}]}"), live: podTemplate("{containers: [{name: c}]}"),
@@ -73,5 +92,23 @@ func TestWithDerived(t *testing.T) {
 				t.Errorf("last manifest (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestDeriveAgain_SetsTheTypesOfAPolicyThatGetsEgressRules(t *testing.T) {
+	e, it := leavingEngine(), Item{Mode: Mode{Method: ServerSide}}
+	live := objectOfYAML(t, webPolicy+"{ingress: [{}], policyTypes: [Ingress]}}")
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		ownedBy(e.Manager, metav1.ManagedFieldsOperationApply, "networking.k8s.io/v1", `{"f:spec":{"f:ingress":{}}}`)})
+	for manifest, want := range map[string]string{
+		"{ingress: [{}], egress: [{}]}}":                         "{ingress: [{}], egress: [{}], policyTypes: [Ingress, Egress]}}",
+		"{ingress: [{}]}}":                                       "{ingress: [{}]}}",
+		"{ingress: [{}], egress: [{}], policyTypes: [Ingress]}}": "{ingress: [{}], egress: [{}], policyTypes: [Ingress]}}",
+	} {
+		desired := objectOfYAML(t, webPolicy+manifest)
+		e.deriveAgain(it, desired, live)
+		if diff := cmp.Diff(objectOfYAML(t, webPolicy+want).Object, desired.Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", manifest, diff)
+		}
 	}
 }

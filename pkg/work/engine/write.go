@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -115,7 +114,7 @@ func (e *Engine) desire(owner metav1.OwnerReference, it Item, live *unstructured
 	}
 	if !merging {
 		manifest.DropUnsetTimes(desired.Object)
-		e.clearAlias(it, desired, live)
+		e.deriveAgain(it, desired, live)
 	}
 	if annotations := e.annotations(it, merging); len(annotations) > 0 {
 		desired.SetAnnotations(annotations)
@@ -260,7 +259,6 @@ func (e *Engine) unserved(it Item, err error) ManifestResult {
 // server accepts such a write and keeps None, so the Service would stay headless on this member and not on
 // members that get it later. The error is that of an immutable field.
 func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
-	service := schema.GroupKind{Kind: "Service"}
 	if live == nil || it.object.GroupVersionKind().GroupKind() != service || clusterIP(live) != corev1.ClusterIPNone || clusterIP(it.object) != "" {
 		return nil
 	}

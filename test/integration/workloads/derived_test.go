@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,20 +65,33 @@ var _ = Describe("Fields that an API server derived from an earlier manifest", f
 	})
 
 	It("removes the service account with server-side apply", func(ctx SpecContext) {
-		cleanUp("derived-ssa")
-		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "derived-ssa"}})).To(Succeed())
-		envelop(ctx, "derived-ssa", templated("serviceAccountName: first,", "image: example.org/web:1"))
-		Expect(hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "derived-ssa"},
-			Spec: placementv1beta1.PlacementSpec{
-				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "derived-ssa"}},
-				Strategy:          placementv1beta1.RolloutStrategy{ApplyStrategy: &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}},
-			}})).To(Succeed())
+		placeWithEnvelope(ctx, "derived-ssa", templated("serviceAccountName: first,", "image: example.org/web:1"), placementv1beta1.ServerSideApply)
 		template := memberHas("derived-ssa/web", &appsv1.Deployment{}, podSpecOf)
 		Eventually(template).WithContext(ctx).Should(HavePrefix(`account "first"/"first"`))
 		envelop(ctx, "derived-ssa", templated("", "image: example.org/web:2"))
 		Eventually(template).WithContext(ctx).Should(HavePrefix(`account ""/"", example.org/web:2`))
 		envelop(ctx, "derived-ssa", templated("serviceAccountName: second,", "image: example.org/web:3"))
 		Eventually(template).WithContext(ctx).Should(HavePrefix(`account "second"/"second", example.org/web:3`))
+	})
+
+	It("isolates Pods for egress once a NetworkPolicy has such rules, and no longer without them", func(ctx SpecContext) {
+		const policy = `
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {namespace: NAMESPACE, name: web}
+spec: {podSelector: {}, ingress: [{}]`
+		for name, strategy := range map[string]placementv1beta1.ApplyStrategyType{
+			"derived-policy": placementv1beta1.ClientSideApply, "derived-policy-ssa": placementv1beta1.ServerSideApply,
+		} {
+			placeWithEnvelope(ctx, name, policy+"}", strategy)
+			types := memberHas(name+"/web", &networkingv1.NetworkPolicy{}, func(p *networkingv1.NetworkPolicy) []networkingv1.PolicyType { return p.Spec.PolicyTypes })
+			Eventually(types).WithContext(ctx).Should(ConsistOf(networkingv1.PolicyTypeIngress))
+			envelop(ctx, name, policy+", egress: [{}]}")
+			Eventually(types).WithContext(ctx).Should(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
+			envelop(ctx, name, policy+"}")
+			Eventually(types).WithContext(ctx).Should(ConsistOf(networkingv1.PolicyTypeIngress))
+			Expect(failedOn(name)(ctx)).To(BeEmpty())
+		}
 	})
 
 	It("removes the timeout of session affinity, with which the member would refuse the Service", func(ctx SpecContext) {
