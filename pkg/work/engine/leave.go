@@ -4,10 +4,13 @@
 package engine
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -116,7 +119,8 @@ func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldP
 		}
 	}
 	fields = append(fields, grownRequest(it.object, live)...)
-	return append(fields, injectedFields(it.object, live)...)
+	fields = append(fields, queuedFields(it.object, live)...)
+	return append(fields, injectedFields(it.object, live, e.managerOf(it))...)
 }
 
 // ignoredFields returns the fields that the Mode of an item leaves to the member. A pointer that cannot be
@@ -203,6 +207,28 @@ func grownRequest(wanted, live *unstructured.Unstructured) []fieldPath {
 	return fieldsAt(wanted.Object, segments)
 }
 
+// Kueue starts a job of one of its queues, and stops it again if another job needs its quota.
+const (
+	queueLabel   = "kueue.x-k8s.io/queue-name"
+	queueManager = "kueue"
+)
+
+// queuedFields returns the field by which Kueue starts and stops a job, if the manifest sets it. API servers
+// set the default of Jobs, so that manifests of the hub have it.
+func queuedFields(wanted, live *unstructured.Unstructured) []fieldPath {
+	var fields []fieldPath
+	for _, segments := range [][]string{{"spec", "suspend"}, {"spec", "runPolicy", "suspend"}} {
+		if _, set, _ := unstructured.NestedFieldNoCopy(wanted.Object, segments...); !set {
+			continue
+		}
+		_, queued := wanted.GetLabels()[queueLabel]
+		if queued || holderOf(live.GetManagedFields(), "/"+strings.Join(segments, "/"), "") == queueManager {
+			fields = append(fields, fieldsAt(wanted.Object, segments)...)
+		}
+	}
+	return fields
+}
+
 // isAggregated reports whether the member's controller manager computes the rules of a role.
 func isAggregated(object *unstructured.Unstructured) bool {
 	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"} &&
@@ -214,8 +240,9 @@ var injectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inje
 	"service.beta.openshift.io/inject-cabundle", "service.alpha.openshift.io/inject-cabundle"}
 
 // injectedFields returns the certificate authorities that an injector of the member filled in. The
-// manifest has none, a placeholder, or the annotation of an injector.
-func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
+// manifest has none, a placeholder, or the annotation of an injector. Some injectors also have the API server
+// fail without a webhook once it is served: its failure policy is theirs too.
+func injectedFields(wanted, live *unstructured.Unstructured, us string) []fieldPath {
 	requested := false
 	annotations := wanted.GetAnnotations()
 	for _, annotation := range injectors {
@@ -226,11 +253,27 @@ func injectedFields(wanted, live *unstructured.Unstructured) []fieldPath {
 	for _, f := range fieldsAt(wanted.Object, authorityOf(wanted.GroupVersionKind().GroupKind())) {
 		is, _ := f.in(live.Object)
 		desired, _ := f.in(wanted.Object)
-		if !isPlaceholder(is) && (requested || isPlaceholder(desired)) {
-			filled = append(filled, f)
+		if isPlaceholder(is) || !requested && !isPlaceholder(desired) {
+			continue
+		}
+		filled = append(filled, f)
+		if f.steps[0].key != "webhooks" {
+			continue
+		}
+		webhook := fieldPath{steps: f.steps[:2], pointer: "/webhooks/" + strconv.Itoa(f.steps[1].place)}
+		policy := webhook.below("failurePolicy", fieldStep{key: "failurePolicy"})
+		if _, set := policy.in(wanted.Object); set && haveSameManager(f, policy, live.GetManagedFields(), us) {
+			filled = append(filled, policy)
 		}
 	}
 	return filled
+}
+
+// haveSameManager reports whether a manager that is no client of a person owns both fields.
+func haveSameManager(a, b fieldPath, entries []metav1.ManagedFieldsEntry, us string) bool {
+	return slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != us && !isClient(entry.Manager) && a.isIn(&entry) && b.isIn(&entry)
+	})
 }
 
 // authorityOf returns the path of the certificate authority in objects of a kind; nil if they have

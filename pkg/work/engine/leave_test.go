@@ -161,6 +161,35 @@ func TestAdoptMemberFields(t *testing.T) {
 			want:     "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: TmV3}}",
 			leaves:   []string{"/spec/caBundle"},
 		},
+		"failure policy of the manager that wrote the authority": {
+			manifest: configuration + "}, webhooks: [{name: a, failurePolicy: Ignore, clientConfig: {}}, {name: b, failurePolicy: Ignore, clientConfig: {}}]}",
+			live:     configuration + "}, webhooks: [{name: b, failurePolicy: Fail, clientConfig: {caBundle: Qg==}}, {name: a, failurePolicy: Fail, clientConfig: {caBundle: QQ==}}]}",
+			managed: []metav1.ManagedFieldsEntry{
+				ownedBy("pilot-discovery", metav1.ManagedFieldsOperationUpdate, "admissionregistration.k8s.io/v1",
+					`{"f:webhooks":{"k:{\"name\":\"a\"}":{"f:failurePolicy":{},"f:clientConfig":{"f:caBundle":{}}},"k:{\"name\":\"b\"}":{"f:clientConfig":{"f:caBundle":{}}}}}`),
+				ownedBy("kubectl-edit", metav1.ManagedFieldsOperationUpdate, "admissionregistration.k8s.io/v1",
+					`{"f:webhooks":{"k:{\"name\":\"b\"}":{"f:failurePolicy":{},"f:clientConfig":{"f:caBundle":{}}}}}`)},
+			want:   configuration + "}, webhooks: [{name: a, failurePolicy: Fail, clientConfig: {caBundle: QQ==}}, {name: b, failurePolicy: Ignore, clientConfig: {caBundle: Qg==}}]}",
+			leaves: []string{"/webhooks/0/failurePolicy"},
+		},
+		"suspension of a job in a queue of Kueue": {
+			manifest: "{apiVersion: batch/v1, kind: Job, metadata: {name: j, labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: false, parallelism: 2}}",
+			live:     "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true, parallelism: 1}}",
+			want:     "{apiVersion: batch/v1, kind: Job, metadata: {name: j, labels: {kueue.x-k8s.io/queue-name: q}}, spec: {suspend: true, parallelism: 2}}",
+			leaves:   []string{"/spec/suspend"},
+		},
+		"suspension of a job that Kueue started without a queue in the manifest": {
+			manifest: "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}, spec: {runPolicy: {suspend: true}}}",
+			live:     "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}, spec: {runPolicy: {suspend: false}}}",
+			managed:  []metav1.ManagedFieldsEntry{ownedBy("kueue", metav1.ManagedFieldsOperationUpdate, "kubeflow.org/v1", `{"f:spec":{"f:runPolicy":{"f:suspend":{}}}}`)},
+			want:     "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: j}, spec: {runPolicy: {suspend: false}}}",
+			leaves:   []string{"/spec/runPolicy/suspend"},
+		},
+		"suspension of another job": {
+			manifest: "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: false}}",
+			live:     "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {suspend: true}}",
+			managed:  []metav1.ManagedFieldsEntry{ownedBy("kubectl-patch", metav1.ManagedFieldsOperationUpdate, "batch/v1", `{"f:spec":{"f:suspend":{}}}`)},
+		},
 		"rules that are aggregated": {
 			manifest: role + ", rules: [{verbs: [get]}]}", live: role + ", rules: [{verbs: [list]}]}", want: role + ", rules: [{verbs: [list]}]}", leaves: []string{"/rules"},
 		},

@@ -14,6 +14,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,6 +100,27 @@ var _ = Describe("Fields that a later manifest removes", func() {
 		}).WithContext(ctx).Should(Succeed())
 		waitAvailable(ctx, "r26")
 		Consistently(replicas).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeEquivalentTo(5))
+	})
+})
+
+var _ = Describe("An object that was applied with kubectl and taken over with ServerSideApply", func() {
+	It("loses a field that the manifest drops, and keeps one that only kubectl set", func(ctx SpecContext) {
+		const name = "adopted"
+		manifest := func(data string) string {
+			return "\napiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: NAMESPACE, name: c}\ndata: {" + data + "}\n"
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(member1.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+		})
+		Expect(member1.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		applyText(ctx, running.Members[0].Cluster, strings.ReplaceAll(manifest(`a: "1", b: "1", theirs: "1"`), "NAMESPACE", name))
+		placeWithEnvelope(ctx, name, manifest(`a: "1", b: "1"`), placementv1beta1.ServerSideApply)
+		data := memberHas(name+"/c", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) map[string]string { return c.Data })
+		waitAvailable(ctx, name)
+		Expect(data(ctx)).To(Equal(map[string]string{"a": "1", "b": "1", "theirs": "1"}))
+		envelop(ctx, name, manifest(`a: "1"`))
+		Eventually(data).WithContext(ctx).Should(Equal(map[string]string{"a": "1", "theirs": "1"}))
+		Expect(failedOn(name)(ctx)).To(BeEmpty())
 	})
 })
 
@@ -269,6 +291,52 @@ var _ = Describe("Values of a member's controllers", func() {
 		config.Webhooks[0].ClientConfig.CABundle = []byte(authority)
 		Expect(member1.Update(ctx, config, client.FieldOwner("cainjector"))).To(Succeed())
 		Consistently(ca).WithContext(ctx).WithTimeout(8 * time.Second).Should(Equal(authority))
+	})
+
+	It("leaves the failure policy of a webhook to the manager that wrote its CA", func(ctx SpecContext) {
+		const name = "failure-policy"
+		const envelope = `{"apiVersion":"placement.kubernetes-fleet.io/v1beta1","kind":"ClusterResourceEnvelope","metadata":{"name":"failure-policy"},"data":{"w.yaml":
+{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingWebhookConfiguration","metadata":{"name":"failure-policy"},"webhooks":[{"name":"a.failure-policy.example.org",
+"admissionReviewVersions":["v1"],"sideEffects":"None","failurePolicy":"Ignore","timeoutSeconds":5,"clientConfig":{"url":"https://127.0.0.1:1"},
+"rules":[{"apiGroups":["failure-policy.example.org"],"apiVersions":["v1"],"operations":["CREATE"],"resources":["none"]}]}]}}}`
+		cleanUp(name)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(hub.Delete(ctx, &placementv1beta1.ClusterResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+		})
+		applyText(ctx, running.Hub, envelope)
+		Expect(hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: placementv1beta1.PlacementSpec{
+				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: name}},
+			}})).To(Succeed())
+		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+		webhook := memberHas("/"+name, config, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+			return fmt.Sprint(*c.Webhooks[0].FailurePolicy, " ", *c.Webhooks[0].TimeoutSeconds)
+		})
+		Eventually(webhook).WithContext(ctx).Should(Equal("Ignore 5"))
+		config.Webhooks[0].ClientConfig.CABundle = running.Members[0].Cluster.CABundle
+		config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail)
+		Expect(member1.Update(ctx, config, client.FieldOwner("pilot-discovery"))).To(Succeed())
+		Consistently(webhook).WithContext(ctx).WithTimeout(8 * time.Second).Should(Equal("Fail 5"))
+		applyText(ctx, running.Hub, strings.Replace(envelope, `"timeoutSeconds":5`, `"timeoutSeconds":6`, 1))
+		Eventually(webhook).WithContext(ctx).Should(Equal("Fail 6"))
+	})
+
+	It("leaves it to Kueue whether a job of a queue is suspended", func(ctx SpecContext) {
+		const name = "queued"
+		cleanUp(name)
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "train", Labels: map[string]string{"kueue.x-k8s.io/queue-name": "q"}}}
+		job.Spec.Parallelism = ptr.To[int32](0)
+		job.Spec.Template.Spec = corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "c", Image: "example.org/train:1"}}}
+		Expect(hub.Create(ctx, job)).To(Succeed())
+		placeUntracked(ctx, name)
+		suspended := memberHas(name+"/train", &batchv1.Job{}, func(j *batchv1.Job) string { return fmt.Sprint(*j.Spec.Suspend, " ", *j.Spec.Parallelism) })
+		Eventually(suspended).WithContext(ctx).Should(Equal("false 0"))
+		Expect(member1.Patch(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "train"}},
+			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true,"parallelism":1}}`)), client.FieldOwner("kueue"))).To(Succeed())
+		Eventually(suspended).WithContext(ctx).Should(Equal("true 0"))
+		Consistently(suspended).WithContext(ctx).WithTimeout(5 * time.Second).Should(Equal("true 0"))
+		Expect(failedOn(name)(ctx)).To(BeEmpty())
 	})
 
 	It("finds no drift in the addresses of a Service with FullComparison", func(ctx SpecContext) {
