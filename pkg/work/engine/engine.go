@@ -92,7 +92,7 @@ func (e *Engine) attempt(ctx context.Context, t task, it Item) (ManifestResult, 
 		}
 		if refused := e.mayWrite(ctx, t, it, live); refused != nil {
 			out := resultOf(it, live, t.Record)
-			out.Refused, out.Left = refused, it.leaves
+			out.Refused = refused
 			return out, true
 		}
 		if e.returns(t, live) && it.Mode.owns() {

@@ -10,7 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
@@ -247,6 +251,23 @@ func TestAdoptMemberFields_MergesNothingThatTheMemberDecides(t *testing.T) {
 	}
 	if refused := e.verify(it, live); refused != nil {
 		t.Errorf("refused: %+v", refused)
+	}
+}
+
+func TestRun_NamesTheFieldsThatTheMemberDecides(t *testing.T) {
+	live := objectOfYAML(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: ns, name: a, uid: u}, data: {a: "theirs"}}`)
+	for name, objects := range map[string][]runtime.Object{"existing object": {live}, "new object": nil} {
+		e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time), objects...)
+		for _, verb := range []string{"create", "patch"} { // The fake neither assigns a UID nor merges.
+			e.member.(*fake.FakeDynamicClient).PrependReactor(verb, "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, live, nil })
+		}
+		e.LeaveAnnotation = "fleetgate.io/leave-to-member"
+		it := configMapItem(t, "1")
+		it.object.SetAnnotations(map[string]string{e.LeaveAnnotation: "/data/a"})
+		out := e.applyOne(t.Context(), work, it)
+		if out.Err != nil || len(out.Left) != 1 || out.Left[0] != "/data/a" {
+			t.Errorf("%s: error %v, left %q", name, out.Err, out.Left)
+		}
 	}
 }
 

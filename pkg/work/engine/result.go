@@ -158,6 +158,9 @@ func (e *Engine) verified(ctx context.Context, t task, it Item, live, written *u
 	if live == written && it.Mode.Leave.isApplied(live) {
 		return e.applied(ctx, t, it, live, written) // others decide the remaining fields
 	}
+	if live == nil {
+		it = e.adoptMemberFields(it, written) // A webhook of the member may have decided such a field at creation.
+	}
 	return e.resultFor(ctx, t, it, live, written, e.verify(it, written))
 }
 
@@ -170,7 +173,7 @@ func (e *Engine) applied(ctx context.Context, t task, it Item, live, written *un
 // has all fields of the manifest.
 func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *unstructured.Unstructured, refused *refusal.Refusal) ManifestResult {
 	out := resultOf(it, written, t.Record)
-	out.Refused = refused
+	out.Refused, out.Left = refused, it.leaves
 	out.Owned, out.Availability = out.Owned || it.Mode.owns(), e.health.Of(written, it.object, e.HealthAnnotations)
 	if out.run = it.runOf(written); out.run.ManifestHash != "" && out.run.Result == "" && it.expires {
 		e.watch.FollowEnd(it.target(), written)
