@@ -4,10 +4,12 @@
 package compare
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,13 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
 
 // NotKept lists the fields of a manifest that the object does not have with the same value.
 // Additional fields of the object are ignored, because API servers and controllers fill in fields.
 // Kinds in the scheme are compared by their Go types: 0.5 and 500m are the same quantity, and a
-// defaulted empty value is no loss.
+// defaulted empty value is no loss. Operators write values of custom resources in another form too.
 //
 // It runs after each write and must not report false positives: in doubt it reports nothing.
 func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) []Detail {
@@ -190,7 +193,7 @@ func (k *keeper) item(meta strategicpatch.LookupPatchMeta, path []string, place 
 
 // miss reports a field, unless the API server only encodes the same value differently.
 func (k *keeper) miss(path []string, wanted, is any) {
-	if k.isTyped(path, wanted, is) {
+	if k.isTyped(path, wanted, is) || path[0] != "metadata" && k.typed() == nil && isSameValue(wanted, is) {
 		return
 	}
 	at, text := pointer(path), ""
@@ -222,6 +225,42 @@ func (k *keeper) isTyped(path []string, wanted, is any) bool {
 		return is != nil && isEmpty(wanted) && k.typed() != nil
 	}
 	return manifest.Equal(at, is)
+}
+
+// isSameValue reports whether two values are the same quantity, duration or time. Webhooks of operators
+// decode custom resources into Go types, and encode them again.
+func isSameValue(a, b any) bool {
+	x, ok := scalarText(a)
+	y, also := scalarText(b)
+	if !ok || !also {
+		return false
+	}
+	one, err := untrusted.Quantity(x)
+	other, failed := untrusted.Quantity(y)
+	if err == nil && failed == nil {
+		return one.Cmp(other) == 0
+	}
+	return isSameParsed(x, y, time.ParseDuration) ||
+		isSameParsed(x, y, func(text string) (int64, error) {
+			parsed, err := time.Parse(time.RFC3339, text)
+			return parsed.UnixNano(), err
+		})
+}
+
+func isSameParsed[T comparable](a, b string, parse func(string) (T, error)) bool {
+	x, err := parse(a)
+	y, failed := parse(b)
+	return err == nil && failed == nil && x == y
+}
+
+func scalarText(value any) (string, bool) {
+	switch value := value.(type) {
+	case string:
+		return value, true
+	case int64, float64:
+		return fmt.Sprint(value), true
+	}
+	return "", false
 }
 
 // normalised returns the manifest after a round trip through its Go type; nil if that fails.
