@@ -20,10 +20,17 @@ import (
 var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "cannot change",
 	"updates to", "pod updates may not", "may not be updated"}
 
-// isImmutable reports whether a write was rejected because it changes an immutable field.
+// isImmutable reports whether a write was rejected because it changes an immutable field, by the API server or
+// by a webhook, which has no causes.
 func isImmutable(err error) bool {
 	var response apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &response) || response.Status().Details == nil {
+	if !errors.As(err, &response) {
+		return false
+	}
+	if message := response.Status().Message; strings.HasPrefix(message, "admission webhook ") {
+		return strings.Contains(strings.ToLower(message), immutableWords[0])
+	}
+	if !apierrors.IsInvalid(err) || response.Status().Details == nil {
 		return false
 	}
 	return slices.ContainsFunc(response.Status().Details.Causes, func(cause metav1.StatusCause) bool {

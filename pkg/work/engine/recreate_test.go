@@ -19,6 +19,9 @@ func TestIsImmutable(t *testing.T) {
 	response := func(list ...*field.Error) error {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Thing"}, "a", list)
 	}
+	denied := func(why string) error {
+		return apierrors.NewBadRequest(`admission webhook "validation.example.com" denied the request: ` + why)
+	}
 	cases := map[string]struct {
 		err  error
 		want bool
@@ -31,6 +34,8 @@ func TestIsImmutable(t *testing.T) {
 		"the role of a binding":     {response(field.Invalid(field.NewPath("roleRef"), "x", "cannot change roleRef")), true},
 		"one of several":            {response(field.Required(spec, ""), field.Invalid(spec, "x", "field is immutable")), true},
 		"a wrong value":             {response(field.Invalid(spec, "x", "must be greater than 0")), false},
+		"a webhook":                 {denied("Immutable fields changed: spec.size"), true},
+		"a webhook's other reason":  {denied("spec.size must be odd"), false},
 		"a conflict":                {apierrors.NewConflict(schema.GroupResource{}, "a", nil), false},
 		"a member without patience": {apierrors.NewTooManyRequests("later", 1), false},
 	}
