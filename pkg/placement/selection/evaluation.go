@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,15 +60,41 @@ type candidate struct {
 	version string
 	// certificate is the Certificate whose Secret it is; empty if it is none.
 	certificate string
+	// uid is the object's UID. owners are the UIDs of its owners, separated by commas, if a controller created
+	// it for them.
+	uid, owners string
 }
 
 // candidateOf returns a candidate for an object of a kind.
 func candidateOf(kind Kind, object *metav1.PartialObjectMetadata) candidate {
 	c := candidate{kind: kind, namespace: object.Namespace, name: object.Name, version: object.ResourceVersion}
-	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) && object.Annotations[placementv1beta1.PlaceAnnotation] != placementv1beta1.PlaceAlways {
+	c.uid = string(object.UID)
+	if object.Annotations[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways {
+		return c
+	}
+	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
 		c.certificate = object.Annotations[annotationCertificate]
 	}
+	if _, created := object.Annotations[createdForOwner]; created {
+		var owners []string
+		for _, owner := range object.OwnerReferences {
+			owners = append(owners, string(owner.UID))
+		}
+		c.owners = strings.Join(owners, ",")
+	}
 	return c
+}
+
+// withoutDependents drops the objects that a controller created for a selected owner: its controller on a
+// member creates others, and both would overwrite them in turn.
+func withoutDependents(candidates []candidate) []candidate {
+	selected := map[string]bool{}
+	for _, c := range candidates {
+		selected[c.uid] = c.uid != ""
+	}
+	return slices.DeleteFunc(candidates, func(c candidate) bool {
+		return slices.ContainsFunc(strings.Split(c.owners, ","), func(owner string) bool { return selected[owner] })
+	})
 }
 
 // withoutIssued drops the Secrets of selected Certificates: cert-manager on a member issues its own. It
@@ -121,7 +148,7 @@ func (e *evaluation) candidates(wants []want, bound *Bound) (found []candidate, 
 		}
 	}
 	slices.Sort(withheld)
-	return withoutIssued(found), slices.Compact(withheld), nil
+	return withoutDependents(withoutIssued(found)), slices.Compact(withheld), nil
 }
 
 func (e *evaluation) selectedBy(w want) ([]candidate, error) {
@@ -161,7 +188,7 @@ func (e *evaluation) namespace(w want, namespace *metav1.PartialObjectMetadata) 
 	if e.kinds.filter.namespaces[name] {
 		return nil, invalid("the gateway leaves namespace %q out (placement.skippedNamespaces); select others", name)
 	}
-	found := []candidate{{kind: w.kind, name: name, version: namespace.ResourceVersion}}
+	found := []candidate{candidateOf(w.kind, namespace)}
 	if !w.contents {
 		return found, nil
 	}

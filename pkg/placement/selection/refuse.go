@@ -43,8 +43,10 @@ var refusedKinds = map[schema.GroupKind]bool{
 	{Kind: "Node"}:  true,
 	{Kind: "Event"}: true,
 	// It reports the free capacity of this cluster's storage.
-	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}:    true,
-	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}: true,
+	{Group: "storage.k8s.io", Kind: "CSIStorageCapacity"}: true,
+	// It holds the usage of this cluster's Pods.
+	{Group: "autoscaling.k8s.io", Kind: "VerticalPodAutoscalerCheckpoint"}: true,
+	{Group: "multicluster.x-k8s.io", Kind: "ClusterProfile"}:               true,
 	// The hub writes these on each decision: a placement that selected them would trigger itself.
 	{Group: "multicluster.x-k8s.io", Kind: "PlacementDecision"}:              true,
 	{Group: "cluster.open-cluster-management.io", Kind: "PlacementDecision"}: true,
@@ -85,9 +87,12 @@ func NamespacePropagates(name string) bool {
 // is not a valid name of an annotation on the hub.
 const madeByControllers = "made by controllers"
 
+// createdForOwner marks the same for an object that a controller created for its owners.
+const createdForOwner = "created for its owner"
+
 // keptAnnotations are the annotations that metadataPropagates reads.
 var keptAnnotations = []string{
-	madeByControllers,
+	madeByControllers, createdForOwner,
 	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
 	annotationProvisioned, annotationLeader, annotationServedService,
 }
@@ -119,6 +124,9 @@ func trim(object any) (any, error) {
 	}
 	if onlyControllersOf(m) {
 		kept[madeByControllers] = ""
+	}
+	if metav1.GetControllerOfNoCopy(m) == nil && madeForOwner(m) {
+		kept[createdForOwner] = ""
 	}
 	m.Annotations, m.ManagedFields = nil, nil
 	if len(kept) > 0 {
@@ -167,6 +175,12 @@ func metadataPropagates(kind schema.GroupKind, object *metav1.PartialObjectMetad
 		return !managed
 	case schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}:
 		return humanSlice(object.Labels["endpointslice.kubernetes.io/managed-by"])
+	case schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"}:
+		_, copied := object.Labels["olm.copiedFrom"] // OLM copies them into each namespace that an operator watches.
+		return !copied
+	case schema.GroupKind{Group: "velero.io", Kind: "Backup"}:
+		_, scheduled := object.Labels["velero.io/schedule-name"] // It would run again on members.
+		return !scheduled
 	}
 	return true
 }
@@ -216,7 +230,8 @@ const helmRelease = "helm.sh/release.v1"
 func contentPropagates(object *unstructured.Unstructured) bool {
 	always := object.GetAnnotations()[placementv1beta1.PlaceAnnotation] == placementv1beta1.PlaceAlways
 	kind := object.GroupVersionKind().GroupKind()
-	if !always && kind != namespaceKind && hasController(object) && writersOf(object).onlyControllers() {
+	entries := object.GetManagedFields()
+	if !always && kind != namespaceKind && hasController(entries) && writersOf(entries).onlyControllers() {
 		return false // Somebody has labelled it since, for example.
 	}
 	if kind != (schema.GroupKind{Kind: "Secret"}) {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
@@ -117,7 +118,13 @@ func TestMetadataPropagates(t *testing.T) {
 		"Endpoints of a Service":                       {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "service", Labels: map[string]string{"endpoints.kubernetes.io/managed-by": "endpoint-controller"}}, false},
 		"Endpoints of a user":                          {schema.GroupKind{Kind: "Endpoints"}, metav1.ObjectMeta{Name: "a"}, true},
 		"a managed EndpointSlice":                      {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{Labels: map[string]string{"endpointslice.kubernetes.io/managed-by": "x"}}, false},
-		"EndpointSlice of a user":                      {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
+		"copy of a ClusterServiceVersion": {schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"},
+			metav1.ObjectMeta{Name: "operator.v1", Labels: map[string]string{"olm.copiedFrom": "operators"}}, false},
+		"ClusterServiceVersion of a user": {schema.GroupKind{Group: "operators.coreos.com", Kind: "ClusterServiceVersion"}, metav1.ObjectMeta{Name: "operator.v1"}, true},
+		"Backup of a Schedule": {schema.GroupKind{Group: "velero.io", Kind: "Backup"},
+			metav1.ObjectMeta{Name: "daily-1", Labels: map[string]string{"velero.io/schedule-name": "daily"}}, false},
+		"Backup of a user":        {schema.GroupKind{Group: "velero.io", Kind: "Backup"}, metav1.ObjectMeta{Name: "once"}, true},
+		"EndpointSlice of a user": {schema.GroupKind{Group: "discovery.k8s.io", Kind: "EndpointSlice"}, metav1.ObjectMeta{}, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -198,5 +205,53 @@ func TestWithoutIssued(t *testing.T) {
 	got := withoutIssued(append(slices.Clone(kept), secret("a", "web", "")))
 	if !slices.Equal(got, kept) {
 		t.Errorf("candidates are %v, want %v", got, kept)
+	}
+}
+
+// Strimzi and others set owner references without marking the controller.
+func TestWithoutDependents(t *testing.T) {
+	things := Kind{GroupVersionKind: schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Thing"}}
+	const ownerField = `"f:metadata":{"f:ownerReferences":{".":{},"k:{\"uid\":\"1\"}":{}}}`
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1("{" + fields + "}")}
+	}
+	for name, tc := range map[string]struct {
+		owner   types.UID
+		place   string
+		managed []metav1.ManagedFieldsEntry
+		want    bool
+	}{
+		"created by the controller of a selected owner": {
+			owner: "1", managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField+`,"f:data":{"f:a":{}}`)}},
+		"the same, labelled by a user": {
+			owner: "1", managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField+`,"f:data":{"f:a":{}}`),
+				entry("kubectl-label", `"f:metadata":{"f:labels":{"f:a":{}}}`)}},
+		"without content": {
+			owner: "1", managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField)}},
+		"of an owner that is not selected": {
+			owner: "2", managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField+`,"f:data":{"f:a":{}}`)}, want: true},
+		"of an author, to which a controller added an owner": {
+			owner: "1", managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField), entry("kubectl", `"f:data":{"f:a":{}}`)}, want: true},
+		"to be placed always": {
+			owner: "1", place: placementv1beta1.PlaceAlways,
+			managed: []metav1.ManagedFieldsEntry{entry("operator", ownerField+`,"f:data":{"f:a":{}}`)}, want: true},
+		"without managed fields": {owner: "1", want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "dependent", UID: "3", ManagedFields: tc.managed,
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Thing", Name: "owner", UID: tc.owner}}}}
+			if tc.place != "" {
+				object.Annotations = map[string]string{placementv1beta1.PlaceAnnotation: tc.place}
+			}
+			for range 2 { // as an informer may do
+				if _, err := trim(object); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := withoutDependents([]candidate{candidateOf(things, object), {kind: things, name: "owner", uid: "1"}})
+			if placed := len(got) == 2; placed != tc.want {
+				t.Errorf("placed is %t, want %t", placed, tc.want)
+			}
+		})
 	}
 }

@@ -43,21 +43,26 @@ var rules = []rule{
 	{kinds("", "Service"), "spec.ports[].nodePort", cutNodePorts},
 	{kinds("", "Service"), "spec.ipFamilies", removeAllocated("ipFamilies", "ipFamilyPolicy")},
 	{kinds("", "Service"), "spec.loadBalancerClass", removeAllocated("loadBalancerClass")},
+	{kinds("", "Service"), "spec.loadBalancerIP", removeAllocated("loadBalancerIP")},
 	{kinds("networking.k8s.io", "Ingress"), "spec.ingressClassName", removeAllocated("ingressClassName")},
 	{kinds("batch", "Job"), "spec.selector", cutJob},
 	{kinds("", "PersistentVolume"), "spec.claimRef", cutClaimRef},
 	{kinds("", "PersistentVolumeClaim"), "spec.volumeName", cutVolumeName},
 	{kinds("", "PersistentVolumeClaim"), "spec.storageClassName", removeAllocated("storageClassName")},
+	{kinds("snapshot.storage.k8s.io", "VolumeSnapshot"), "spec.volumeSnapshotClassName", removeAllocated("volumeSnapshotClassName")},
 	{kinds("rbac.authorization.k8s.io", "ClusterRole"), "rules", cutAggregatedRules},
 	{kinds("", "ServiceAccount"), "secrets", cutTokenReferences},
 	{kinds("", "ServiceAccount"), "imagePullSecrets", cutPullSecrets},
+	{kinds("argoproj.io", "Application"), "operation", remove([]string{"operation"})},
 	{nil, "annotations of controllers", removeKeys("annotations", controllerAnnotations...)},
 	{nil, "marks of owners", removeKeys("annotations", ownerAnnotations...)},
 	{nil, "marks of owners", removeKeys("labels", ownerLabels...)},
 	{nil, placementv1beta1.PlaceAnnotation, removeKeys("annotations", placementv1beta1.PlaceAnnotation, placementv1beta1.PlaceFinalizersAnnotation)},
 }
 
-// controllerAnnotations are bookkeeping of clients and controllers of one cluster.
+// controllerAnnotations are bookkeeping of clients and controllers of one cluster. Most are also removed
+// because only controllers own them; these are removed if managed fields do not show that. Webhooks of Knative
+// set the creator, and let nobody change it.
 var controllerAnnotations = []string{
 	corev1.LastAppliedConfigAnnotation,
 	"deployment.kubernetes.io/revision",
@@ -71,6 +76,11 @@ var controllerAnnotations = []string{
 	"service.beta.openshift.io/serving-cert-signed-by", "service.alpha.openshift.io/serving-cert-signed-by",
 	"metallb.io/ip-allocated-from-pool", "metallb.universe.tf/ip-allocated-from-pool", "cloud.google.com/neg-status",
 	"field.cattle.io/publicEndpoints", "policies.kyverno.io/last-applied-patches",
+	"argocd.argoproj.io/refresh", "kopf.zalando.org/",
+	"crossplane.io/external-create-pending", "crossplane.io/external-create-succeeded", "crossplane.io/external-create-failed",
+	"serving.knative.dev/creator", "serving.knative.dev/lastModifier",
+	"eventing.knative.dev/creator", "eventing.knative.dev/lastModifier",
+	"kapp.k14s.io/original", "kapp.k14s.io/original-diff-md5",
 }
 
 // ownerAnnotations and ownerLabels are marks with which a tool finds its own objects and deletes
@@ -80,6 +90,8 @@ var (
 		"meta.helm.sh/release-name", "meta.helm.sh/release-namespace",
 		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/installation-id",
 		"objectset.rio.cattle.io/", "lifecycle.cattle.io/", "cattle.io/status", "field.cattle.io/projectId",
+		"kapp.k14s.io/identity",
 	}
-	ownerLabels = []string{"argocd.argoproj.io/instance", "objectset.rio.cattle.io/hash", "field.cattle.io/projectId"}
+	ownerLabels = []string{"argocd.argoproj.io/instance", "objectset.rio.cattle.io/hash", "field.cattle.io/projectId",
+		"kapp.k14s.io/app", "kapp.k14s.io/association", "olm.operatorgroup.uid/"}
 )

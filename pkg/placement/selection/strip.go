@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,14 +21,19 @@ import (
 // the author wrote, and equal objects have equal manifests. The table of rules names those values.
 // managedFields show whether the author chose a value that a server can also choose.
 func Strip(object *unstructured.Unstructured) {
-	kind := object.GroupVersionKind().GroupKind()
+	kind, entries := object.GroupVersionKind().GroupKind(), object.GetManagedFields()
 	var by writers
-	if hasScale(object) || slices.ContainsFunc(rules, func(r rule) bool { return r.covers(kind) }) {
-		by = writersOf(object) // Rules for all kinds need no managed fields.
+	if hasScale(entries) || slices.ContainsFunc(rules, func(r rule) bool { return r.covers(kind) }) {
+		by = writersOf(entries) // Rules for all kinds need no managed fields.
 	}
 	for _, rule := range rules {
 		if len(rule.kinds) == 0 || rule.covers(kind) {
 			rule.cut(object.Object, by)
+		}
+	}
+	for field, reporters := range map[string]bool{"annotations": true, "labels": false} {
+		if keys := controllerKeys(entries, field, reporters); len(keys) > 0 {
+			dropKeys(object.Object, field, keys.Has)
 		}
 	}
 }
@@ -55,24 +61,26 @@ func removeAllocated(fields ...string) func(map[string]any, writers) {
 // removeKeys drops entries of a map in the metadata. A name that ends with "/" is a prefix.
 func removeKeys(field string, names ...string) func(map[string]any, writers) {
 	return func(object map[string]any, _ writers) {
-		entries, ok, _ := unstructured.NestedMap(object, "metadata", field)
-		if !ok {
-			return
-		}
-		for key := range entries {
-			for _, name := range names {
-				if key == name || strings.HasSuffix(name, "/") && strings.HasPrefix(key, name) {
-					delete(entries, key)
-				}
-			}
-		}
-		if len(entries) == 0 {
-			unstructured.RemoveNestedField(object, "metadata", field)
-			return
-		}
-		// The map is a copy, so setting it cannot fail.
-		_ = unstructured.SetNestedMap(object, entries, "metadata", field)
+		dropKeys(object, field, func(key string) bool {
+			return slices.ContainsFunc(names, func(name string) bool {
+				return key == name || strings.HasSuffix(name, "/") && strings.HasPrefix(key, name)
+			})
+		})
 	}
+}
+
+func dropKeys(object map[string]any, field string, drop func(key string) bool) {
+	entries, ok, _ := unstructured.NestedMap(object, "metadata", field)
+	if !ok {
+		return
+	}
+	maps.DeleteFunc(entries, func(key string, _ any) bool { return drop(key) })
+	if len(entries) == 0 {
+		unstructured.RemoveNestedField(object, "metadata", field)
+		return
+	}
+	// The map is a copy, so setting it cannot fail.
+	_ = unstructured.SetNestedMap(object, entries, "metadata", field)
 }
 
 func annotation(object map[string]any, name string) string {

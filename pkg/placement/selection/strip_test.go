@@ -247,6 +247,92 @@ spec: {loadBalancerClass: mine}
 `,
 			want: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {loadBalancerClass: mine}}",
 		},
+		"annotations and labels of controllers": {
+			reason: "a load balancer of the hub would be used by a member; the author's values stay, as do those of webhooks",
+			have: `
+apiVersion: v1
+kind: Service
+metadata:
+  name: a
+  annotations: {example.com/mine: x, example.com/both: x, example.com/webhook: x, loadbalancer.openstack.org/load-balancer-id: "1", example.com/vip-host: n1}
+  labels: {app: a, example.com/by-controller: x, example.com/by-reporter: x}
+  managedFields:
+  - {manager: kubectl-client-side-apply, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:example.com/mine": {}, "f:example.com/both": {}}, "f:labels": {"f:app": {}}}, "f:spec": {"f:type": {}}}}
+  - {manager: openstack-cloud-controller-manager, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:loadbalancer.openstack.org/load-balancer-id": {}, "f:example.com/both": {}}, "f:labels": {"f:example.com/by-controller": {}}}}}
+  - {manager: vip, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:example.com/vip-host": {}}, "f:labels": {"f:example.com/by-reporter": {}}}}}
+  - {manager: vip, operation: Update, subresource: status, fieldsV1: {"f:status": {"f:loadBalancer": {}}}}
+spec: {type: LoadBalancer}
+`,
+			want: `
+apiVersion: v1
+kind: Service
+metadata:
+  name: a
+  annotations: {example.com/mine: x, example.com/both: x, example.com/webhook: x}
+  labels: {app: a, example.com/by-reporter: x}
+spec: {type: LoadBalancer}
+`,
+		},
+		"annotations of a manager that writes the content and the status": {
+			have: `
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: a
+  annotations: {example.com/mine: x}
+  managedFields:
+  - {manager: platform, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:example.com/mine": {}}}, "f:spec": {"f:size": {}}}}
+  - {manager: platform, operation: Update, subresource: status, fieldsV1: {"f:status": {"f:ready": {}}}}
+spec: {size: 1}
+`,
+			want: "{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, annotations: {example.com/mine: x}}, spec: {size: 1}}",
+		},
+		"annotations of operators that managed fields do not show": {
+			have: `
+apiVersion: example.com/v1
+kind: Thing
+metadata:
+  name: a
+  annotations: {kopf.zalando.org/last-handled-configuration: "{}", serving.knative.dev/creator: admin, crossplane.io/external-create-pending: t, crossplane.io/external-name: mine, kapp.k14s.io/original: "{}"}
+  labels: {kapp.k14s.io/app: "1"}
+`,
+			want: "{apiVersion: example.com/v1, kind: Thing, metadata: {name: a, annotations: {crossplane.io/external-name: mine}}}",
+		},
+		"labels that OpenShift set on a namespace": {
+			have: `
+apiVersion: v1
+kind: Namespace
+metadata:
+  name: a
+  labels: {pod-security.kubernetes.io/enforce: restricted, pod-security.kubernetes.io/warn: baseline}
+  managedFields:
+  - {manager: kubectl-label, operation: Update, fieldsV1: {"f:metadata": {"f:labels": {"f:pod-security.kubernetes.io/warn": {}}}}}
+  - {manager: pod-security-admission-label-synchronization-controller, operation: Apply, fieldsV1: {"f:metadata": {"f:labels": {"f:pod-security.kubernetes.io/enforce": {}}}}}
+`,
+			want: "{apiVersion: v1, kind: Namespace, metadata: {name: a, labels: {pod-security.kubernetes.io/warn: baseline}}}",
+		},
+		"address that a cloud provider chose": {
+			have: `
+apiVersion: v1
+kind: Service
+metadata: {name: a, managedFields: [{manager: kubectl, operation: Update, fieldsV1: {"f:spec": {"f:type": {}}}}, {manager: kube-vip-cloud-provider, operation: Update, fieldsV1: {"f:spec": {"f:loadBalancerIP": {}}}}]}
+spec: {type: LoadBalancer, loadBalancerIP: 10.1.1.1}
+`,
+			want: "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {type: LoadBalancer}}",
+		},
+		"default class of a snapshot": {
+			have: `
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshot
+metadata: {name: a, managedFields: [{manager: kubectl, operation: Update, fieldsV1: {"f:spec": {"f:source": {}}}}, {manager: snapshot-controller, operation: Update, fieldsV1: {"f:spec": {"f:volumeSnapshotClassName": {}}}}]}
+spec: {source: {persistentVolumeClaimName: data}, volumeSnapshotClassName: hub}
+`,
+			want: "{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshot, metadata: {name: a}, spec: {source: {persistentVolumeClaimName: data}}}",
+		},
+		"operation of an Application of Argo CD": {
+			have: "{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: a, annotations: {argocd.argoproj.io/refresh: hard}}, spec: {project: p}, operation: {sync: {}}}",
+			want: "{apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {name: a}, spec: {project: p}}",
+		},
 		"pull Secrets of an author": {
 			have: `
 apiVersion: v1

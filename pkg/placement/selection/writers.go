@@ -4,10 +4,12 @@
 package selection
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -18,10 +20,12 @@ func isController(manager string) bool {
 	switch manager {
 	case "kube-controller-manager", "kube-scheduler", "kubelet", "kube-apiserver",
 		"clusterrole-aggregation-controller", "api-priority-and-fairness-config-producer-v1",
-		"openshift-controller-manager", "cluster-policy-controller":
+		"snapshot-controller", "csi-snapshotter",
+		"openshift-controller-manager", "cluster-policy-controller",
+		"pod-security-admission-label-synchronization-controller":
 		return true
 	}
-	return strings.HasSuffix(manager, "cloud-controller-manager")
+	return strings.HasSuffix(manager, "cloud-controller-manager") || strings.HasSuffix(manager, "cloud-provider")
 }
 
 // isAutoscaler reports whether a field manager that writes the scale of workloads is an autoscaler.
@@ -42,31 +46,42 @@ type writer struct {
 type writers []writer
 
 // writersOf skips unreadable entries, because the API server wrote all of them.
-func writersOf(object metav1.Object) writers {
+func writersOf(entries []metav1.ManagedFieldsEntry) writers {
 	var all writers
-	for _, entry := range object.GetManagedFields() {
-		if entry.Subresource == "status" || entry.FieldsV1 == nil {
+	for _, entry := range entries {
+		if entry.Subresource == statusResource {
 			continue
 		}
-		fields := &fieldpath.Set{}
-		if err := fields.FromJSON(entry.FieldsV1.GetRawReader()); err == nil {
+		if fields := fieldsOf(entry); fields != nil {
 			all = append(all, writer{manager: entry.Manager, scale: entry.Subresource == "scale", fields: fields})
 		}
 	}
 	return all
 }
 
+// statusResource is the subresource that controllers write.
+const statusResource = "status"
+
+// fieldsOf returns the fields of an entry; nil if they cannot be read.
+func fieldsOf(entry metav1.ManagedFieldsEntry) *fieldpath.Set {
+	fields := &fieldpath.Set{}
+	if entry.FieldsV1 == nil || fields.FromJSON(entry.FieldsV1.GetRawReader()) != nil {
+		return nil
+	}
+	return fields
+}
+
 // hasController reports whether a controller wrote anything but the status. Reading the owner of each
 // field takes longer.
-func hasController(object metav1.Object) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Subresource != "status" && isController(entry.Manager)
+func hasController(entries []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource != statusResource && isController(entry.Manager)
 	})
 }
 
 // hasScale reports whether the subresource scale was written.
-func hasScale(object metav1.Object) bool {
-	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == "scale" })
+func hasScale(entries []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(entries, func(entry metav1.ManagedFieldsEntry) bool { return entry.Subresource == "scale" })
 }
 
 // authored reports whether anybody but a controller owns a field, or something in it.
@@ -97,12 +112,8 @@ func (w writers) autoscaled() bool {
 func (w writers) onlyControllers() bool {
 	controllers := false
 	for _, writer := range w {
-		content := false
-		writer.fields.Iterate(func(path fieldpath.Path) {
-			content = content || path[0].FieldName == nil || *path[0].FieldName != "metadata"
-		})
 		switch {
-		case !content:
+		case !writer.hasContent():
 		case isController(writer.manager):
 			controllers = true
 		default:
@@ -129,7 +140,7 @@ func onlyControllersOf(object metav1.Object) bool {
 	only := false
 	for _, entry := range object.GetManagedFields() {
 		switch {
-		case entry.Subresource == "status":
+		case entry.Subresource == statusResource:
 		case isController(entry.Manager):
 			only = true
 		default:
@@ -137,4 +148,85 @@ func onlyControllersOf(object metav1.Object) bool {
 		}
 	}
 	return only
+}
+
+// madeForOwner reports whether only managers that set its owner references wrote an object's content: its
+// controller created it for its owner, without being marked as the controller. People do not know the UID of
+// an owner. Metadata counts as content if there is nothing else, as in a ServiceAccount.
+func madeForOwner(object metav1.Object) bool {
+	if len(object.GetOwnerReferences()) == 0 {
+		return false
+	}
+	owning, writing := map[string]bool{}, map[string]bool{}
+	for _, writer := range writersOf(object.GetManagedFields()) {
+		if owns(writer.fields, []any{"metadata", "ownerReferences"}) {
+			owning[writer.manager] = true
+		}
+		if writer.hasContent() {
+			writing[writer.manager] = true
+		}
+	}
+	for manager := range writing {
+		if !owning[manager] {
+			return false
+		}
+	}
+	return len(owning) > 0
+}
+
+// hasContent reports whether the writer owns anything but metadata and status.
+func (w writer) hasContent() bool {
+	found := false
+	w.fields.Iterate(func(path fieldpath.Path) {
+		field := path[0].FieldName
+		found = found || field == nil || *field != "metadata" && *field != "status"
+	})
+	return found
+}
+
+// controllerKeys returns the annotations or labels that only controllers own. With reporters, a manager
+// counts as one that wrote the status and nothing else but metadata.
+func controllerKeys(entries []metav1.ManagedFieldsEntry, field string, reporters bool) sets.Set[string] {
+	controllers, authors := sets.Set[string]{}, sets.Set[string]{}
+	mark := []byte(`"f:` + field + `"`)
+	for _, entry := range entries {
+		if entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), mark) {
+			continue
+		}
+		fields := fieldsOf(entry)
+		if fields == nil {
+			continue
+		}
+		into := authors
+		if isController(entry.Manager) || reporters && isReporter(entry.Manager, entries) {
+			into = controllers
+		}
+		for _, name := range []string{"metadata", field} {
+			fields = fields.WithPrefix(fieldpath.PathElement{FieldName: &name})
+		}
+		fields.Members.Iterate(func(key fieldpath.PathElement) {
+			if key.FieldName != nil {
+				into.Insert(*key.FieldName)
+			}
+		})
+	}
+	return controllers.Difference(authors)
+}
+
+// isReporter reports whether a manager wrote the status of the object and nothing else but metadata.
+func isReporter(manager string, entries []metav1.ManagedFieldsEntry) bool {
+	if strings.HasPrefix(manager, "kubectl") {
+		return false
+	}
+	own := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager != manager
+	})
+	reports := func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource == statusResource ||
+			entry.FieldsV1 != nil && bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:status"`))
+	}
+	return slices.ContainsFunc(own, reports) && !slices.ContainsFunc(own, func(entry metav1.ManagedFieldsEntry) bool {
+		fields := fieldsOf(entry)
+		return entry.Subresource != statusResource && (fields == nil || (writer{fields: fields}).hasContent())
+	})
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -280,6 +281,36 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: "example.org/web:1", resources: {requests: {cpu: 10m}}}]}
 `
+
+var _ = Describe("Objects and annotations of other controllers of the hub", func() {
+	It("stay on the hub: what an operator creates for a placed owner, and the identity of a load balancer", func(ctx SpecContext) {
+		const name = "operators"
+		cleanUp(name)
+		Expect(hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		configMap := func(of string, owners ...metav1.OwnerReference) *corev1.ConfigMap {
+			return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: of, OwnerReferences: owners}, Data: map[string]string{"a": "1"}}
+		}
+		owner := configMap("kafka")
+		Expect(hub.Create(ctx, owner, client.FieldOwner("kubectl-create"))).To(Succeed())
+		ownedBy := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID}
+		Expect(hub.Create(ctx, configMap("kafka-ca", ownedBy), client.FieldOwner("strimzi-cluster-operator"))).To(Succeed())
+		authored := configMap("settings")
+		Expect(hub.Create(ctx, authored, client.FieldOwner("kubectl-create"))).To(Succeed())
+		authored.OwnerReferences = []metav1.OwnerReference{ownedBy}
+		Expect(hub.Update(ctx, authored, client.FieldOwner("strimzi-cluster-operator"))).To(Succeed())
+
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web", Annotations: map[string]string{"example.org/mine": "1"}},
+			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		Expect(hub.Create(ctx, service, client.FieldOwner("kubectl-create"))).To(Succeed())
+		Expect(hub.Patch(ctx, service, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.org/load-balancer-id":"1"}}}`)),
+			client.FieldOwner("example-cloud-controller-manager"))).To(Succeed())
+		placeUntracked(ctx, name)
+		Eventually(selectedBy(name)).WithContext(ctx).Should(ConsistOf("Namespace/"+name, "ConfigMap/kafka", "ConfigMap/settings", "Service/web"))
+		annotations := memberHas(name+"/web", &corev1.Service{}, func(s *corev1.Service) map[string]string { return s.Annotations })
+		Eventually(annotations).WithContext(ctx).Should(HaveKeyWithValue("example.org/mine", "1"))
+		Expect(annotations(ctx)).NotTo(HaveKey("example.org/load-balancer-id"))
+	})
+})
 
 var _ = Describe("Values of an author", func() {
 	It("places a fixed node port and Endpoints of a Service without a selector, but no allocated node port", func(ctx SpecContext) {
