@@ -19,7 +19,8 @@ import (
 // Placement has selected. Writers of decisions may remove a moving cluster from the first decision
 // before they add it to the second. A Placement that was just re-created has no decisions yet, or
 // only some of its predecessor's, which the garbage collector deletes one by one. The status says
-// nothing about decisions that people write instead of the scheduler.
+// nothing about decisions that people write instead of the scheduler. People create a decision before
+// they can write its status.
 func Incomplete(placement *ocmclusterv1beta1.Placement, clusters int, decisions []ocmclusterv1beta1.PlacementDecision) string {
 	switch selected := int(placement.Status.NumberOfSelectedClusters); {
 	case clusters < selected && placement.Annotations[ocmclusterv1beta1.DisableAnnotation] != "true":
@@ -30,6 +31,8 @@ func Incomplete(placement *ocmclusterv1beta1.Placement, clusters int, decisions 
 		return "it has no PlacementDecisions and no status yet"
 	case slices.ContainsFunc(decisions, isScheduled):
 		return "it has no status yet, so its PlacementDecisions may be incomplete"
+	case slices.ContainsFunc(decisions, isUndecided):
+		return "one of its PlacementDecisions has no status yet"
 	}
 	return ""
 }
@@ -38,6 +41,10 @@ func Incomplete(placement *ocmclusterv1beta1.Placement, clusters int, decisions 
 func isScheduled(decision ocmclusterv1beta1.PlacementDecision) bool {
 	owner := metav1.GetControllerOf(&decision)
 	return owner != nil && owner.Kind == "Placement"
+}
+
+func isUndecided(decision ocmclusterv1beta1.PlacementDecision) bool {
+	return decision.Status.Decisions == nil && decision.DeletionTimestamp == nil
 }
 
 // Groups joins decisions with the same index. One without a readable index belongs to the first

@@ -25,6 +25,7 @@ func TestIncomplete_ReportsWhy(t *testing.T) {
 		annotations         map[string]string
 		clusters, decisions int
 		scheduled           bool
+		undecided           bool
 		short               bool
 	}{
 		"as many as selected":                                                              {selected: 3, conditions: scheduled, clusters: 3, decisions: 1},
@@ -36,6 +37,8 @@ func TestIncomplete_ReportsWhy(t *testing.T) {
 		"a Placement that was re-created and not scheduled yet":                            {short: true},
 		"a Placement that was re-created, of whose predecessor's decisions one is deleted": {clusters: 1, decisions: 1, scheduled: true, short: true},
 		"decisions by hand, without a status":                                              {clusters: 1, decisions: 1},
+		"a decision by hand whose status follows":                                          {decisions: 1, undecided: true, short: true},
+		"a decision by hand for no cluster":                                                {decisions: 1},
 		"decisions by hand, with the scheduler's last status": {
 			selected: 3, conditions: scheduled, annotations: map[string]string{ocmclusterv1beta1.DisableAnnotation: "true"}, clusters: 1, decisions: 1,
 		},
@@ -44,6 +47,9 @@ func TestIncomplete_ReportsWhy(t *testing.T) {
 		placement.Status.NumberOfSelectedClusters, placement.Status.Conditions = tc.selected, tc.conditions
 		decisions := make([]ocmclusterv1beta1.PlacementDecision, tc.decisions)
 		for i := range decisions {
+			if !tc.undecided {
+				decisions[i].Status.Decisions = []ocmclusterv1beta1.ClusterDecision{}
+			}
 			if tc.scheduled {
 				decisions[i].OwnerReferences = []metav1.OwnerReference{{Kind: "Placement", Controller: new(true)}}
 			}
