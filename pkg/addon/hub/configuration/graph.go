@@ -159,7 +159,8 @@ func statusOf(addOn *addonv1alpha1.ManagedClusterAddOn) rolloutstrategy.ClusterR
 	since := func(state rolloutstrategy.State, reason string) rolloutstrategy.ClusterRolloutStatus {
 		status := rolloutstrategy.ClusterRolloutStatus{State: state}
 		if progressing.Reason == reason {
-			status.Since = progressing.LastTransitionTime.Time
+			// Conditions have whole seconds. Neither deadline nor success time is to be shorter than it was set.
+			status.Since = progressing.LastTransitionTime.Add(time.Second)
 		}
 		return status
 	}

@@ -208,9 +208,25 @@ func TestGraph_WaitsForMinSuccessTime(t *testing.T) {
 	if diff := cmp.Diff([]string{"a: a/new@h True", "b: a/old@o False"}, clusters); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if want := b.now.Add(59 * time.Minute); !next.Equal(want) {
+	if want := b.now.Add(59*time.Minute + time.Second); !next.Equal(want) {
 		t.Errorf("looks again at %v, want %v", next, want)
 	}
+}
+
+func TestGraph_WithoutMinSuccessTimeItCompletesAtOnce(t *testing.T) {
+	b := newBench().placement("new", oneByOne(clusterv1alpha1.RolloutConfig{}), "a")
+	b.cluster("a", "new", "h", addonv1alpha1.ReasonCompleted, 0)
+	b.expect(t, []string{"a: a/new@h True"}, []string{"Completed: selected clusters 1. configured addons 1/1 completed with no errors, 0 failed 0 timeout."})
+}
+
+func TestGraph_ADeadlineIsNotShorterThanItWasSet(t *testing.T) {
+	b := newBench().placement("new", oneByOne(clusterv1alpha1.RolloutConfig{ProgressDeadline: "5s"}), "a", "b")
+	b.cluster("a", "new", "h", addonv1alpha1.ReasonProgressing, 5*time.Second)
+	b.cluster("b", "", "", "", 0)
+	// The condition may have changed up to a second after the time that the hub stores.
+	b.expect(t, []string{"a: a/new@h True", "b: False"}, []string{"Progressing: selected clusters 2. configured addons 1/2 progressing..., 0 failed 0 timeout."})
+	b.now = b.now.Add(time.Second)
+	b.expect(t, []string{"a: a/new@h True", "b: False"}, []string{"Progressing: selected clusters 2. configured addons 0/2 progressing..., 0 failed 1 timeout."})
 }
 
 func TestGraph_StopsAfterAFailure(t *testing.T) {

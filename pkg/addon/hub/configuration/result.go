@@ -81,7 +81,8 @@ func (n *node) count(now time.Time) counts {
 
 // isSoaking reports whether a successful add-on must stay so for longer before it counts.
 func (n *node) isSoaking(status rolloutstrategy.ClusterRolloutStatus, now time.Time) bool {
-	return status.State == rolloutstrategy.Succeeded && n.how.Type != rolloutstrategy.All && n.how.Type != "" && now.Before(status.Since.Add(n.how.MinSuccessTime))
+	return status.State == rolloutstrategy.Succeeded && n.how.Type != rolloutstrategy.All && n.how.Type != "" && n.how.MinSuccessTime > 0 &&
+		now.Before(status.Since.Add(n.how.MinSuccessTime))
 }
 
 // report writes the progress of a Placement. The messages are those of Open Cluster Management,
