@@ -6,43 +6,49 @@ package rotator
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
 func TestCAChanges_SignalEachNewCA(t *testing.T) {
+	type read struct {
+		ca  string
+		err error
+	}
 	synctest.Test(t, func(t *testing.T) {
-		ca, failure := "former", error(nil)
+		var file atomic.Pointer[read]
+		file.Store(&read{ca: "former"})
 		changes := make(caChanges)
-		signals := 0
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = changes.follow(ctx, func() ([]byte, error) { return []byte(ca), failure })
+			_ = changes.follow(ctx, func() ([]byte, error) { now := file.Load(); return []byte(now.ca), now.err })
 		}()
+		var signals atomic.Int32
 		go func() {
 			for range changes {
-				signals++
+				signals.Add(1)
 			}
 		}()
+		synctest.Wait() // Until the first CA is known.
 		for _, step := range []struct {
-			ca      string
-			failure error
-			want    int
+			read read
+			want int32
 		}{
-			{ca: "former", want: 0},
-			{ca: "new", want: 1},
-			{ca: "new", want: 1},
-			{failure: errors.New("the file is being replaced"), want: 1},
-			{ca: "former and new", want: 2},
+			{read: read{ca: "former"}, want: 0},
+			{read: read{ca: "new"}, want: 1},
+			{read: read{ca: "new"}, want: 1},
+			{read: read{err: errors.New("the file is being replaced")}, want: 1},
+			{read: read{ca: "former and new"}, want: 2},
 		} {
-			ca, failure = step.ca, step.failure
+			file.Store(&step.read)
 			time.Sleep(2 * caInterval)
 			synctest.Wait()
-			if signals != step.want {
-				t.Errorf("CA %q, error %v: got %d signals, want %d", step.ca, step.failure, signals, step.want)
+			if got := signals.Load(); got != step.want {
+				t.Errorf("CA %q, error %v: got %d signals, want %d", step.read.ca, step.read.err, got, step.want)
 			}
 		}
 		cancel()
