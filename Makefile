@@ -7,6 +7,11 @@ BIN := $(DIR)/bin
 GO ?= go
 # What compiles and analyzes: with 8 GB of free memory, fewer garbage collections save a fifth of its CPU time.
 COMPILE ?= $(if $(shell awk '$$1 == "MemAvailable:" && $$2 > 8000000' /proc/meminfo 2>/dev/null),env GOGC=300 )$(GO)
+# One set of flags for programs, images, linters and tests, so that Go's cache has each package once. Only the
+# race detector needs cgo. A shell shares the cache after: export CGO_ENABLED=0 GOFLAGS=-trimpath
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(shell $(GO) env GOFLAGS)) -trimpath)
+RACE := CGO_ENABLED=1
 TOOL := $(COMPILE) tool -modfile=go.tools.mod
 STEP := hack/step.sh
 
@@ -139,19 +144,19 @@ $(BIN)/golangci-lint: hack/golangci/main.go hack/golangci/go.mod hack/golangci/g
 	@$(STEP) "Building golangci-lint" $(COMPILE) build -C hack/golangci -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 $(BIN)/certmanager: hack/certmanager/main.go hack/certmanager/go.mod hack/certmanager/go.sum
-	@$(STEP) "Building cert-manager's controllers" $(COMPILE) build -C hack/certmanager -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+	@$(STEP) "Building cert-manager's controllers" $(COMPILE) build -C hack/certmanager -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 $(BIN)/argocd: hack/argocd/main.go hack/argocd/go.mod hack/argocd/go.sum
-	@$(STEP) "Building Argo CD's way to deploy" $(COMPILE) build -C hack/argocd -trimpath -ldflags '-s -w' -o $(CURDIR)/$@ .
+	@$(STEP) "Building Argo CD's way to deploy" $(COMPILE) build -C hack/argocd -ldflags '-s -w' -o $(CURDIR)/$@ .
 
 $(BIN)/konnectivity/server: hack/konnectivity/go.mod hack/konnectivity/go.sum
-	@$(STEP) "Building upstream's Konnectivity" $(COMPILE) build -C hack/konnectivity -trimpath -ldflags '-s -w' -o $(CURDIR)/$(@D)/ tool
+	@$(STEP) "Building upstream's Konnectivity" $(COMPILE) build -C hack/konnectivity -ldflags '-s -w' -o $(CURDIR)/$(@D)/ tool
 
 # Each controller with the definitions and webhooks of its release.
 $(BIN)/clusterapi/core/manager: hack/clusterapi/go.mod hack/clusterapi/go.sum
 	@for package in core bootstrap/kubeadm controlplane/kubeadm test/infrastructure/docker; do \
 		to=$(BIN)/clusterapi/$${package%%/*}; mkdir -p $$to; \
-		$(STEP) "Building Cluster API: $$package" $(COMPILE) build -C hack/clusterapi -trimpath -ldflags '-s -w' -o $(CURDIR)/$$to/manager sigs.k8s.io/cluster-api/$$package && \
+		$(STEP) "Building Cluster API: $$package" $(COMPILE) build -C hack/clusterapi -ldflags '-s -w' -o $(CURDIR)/$$to/manager sigs.k8s.io/cluster-api/$$package && \
 		rm -rf $$to/config && cp -r --no-preserve=mode "$$($(GO) list -C hack/clusterapi -f '{{.Dir}}' sigs.k8s.io/cluster-api/$$package)/config" $$to/ || exit 1; \
 	done; touch $@
 
@@ -161,27 +166,27 @@ clusterapi: $(BIN)/clusterapi/core/manager ## Build Cluster API's controllers an
 # Outside kube's folder, so that only suites that ask for it run it.
 $(BIN)/kubectl-oldest: hack/kubectl/main.go hack/kubectl/go.mod hack/kubectl/go.sum
 	@$(STEP) "Building kubectl $(KUBECTL_OLDEST)" \
-		$(COMPILE) build -C hack/kubectl -trimpath -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_OLDEST)' -o $(CURDIR)/$@ .
+		$(COMPILE) build -C hack/kubectl -ldflags '-s -w -X k8s.io/component-base/version.gitVersion=$(KUBECTL_OLDEST)' -o $(CURDIR)/$@ .
 
 .PHONY: k9s
 k9s: $(BIN)/k9s ## Build k9s, for test-matrix (once).
 
 $(BIN)/k9s: hack/k9s/go.mod hack/k9s/go.sum
 	@$(STEP) "Building k9s $(K9S_VERSION)" \
-		$(COMPILE) build -C hack/k9s -trimpath -ldflags '-s -w -X github.com/derailed/k9s/cmd.version=$(K9S_VERSION)' -o $(CURDIR)/$@ github.com/derailed/k9s
+		$(COMPILE) build -C hack/k9s -ldflags '-s -w -X github.com/derailed/k9s/cmd.version=$(K9S_VERSION)' -o $(CURDIR)/$@ github.com/derailed/k9s
 
 $(BIN)/fleet: $(SOURCES) $(shell find hack/fleet test/support/env test/support/fleet -name '*.go' 2>/dev/null)
 	@$(STEP) "Building the launcher" $(COMPILE) build -o $@ ./hack/fleet
 
 .PHONY: images
 images: ## Build images of gateway and agent, without Docker, into .fleetgate/images; PLATFORMS=, PUSH=<registry>.
-	@$(COMPILE) build -C hack/images -trimpath -o $(CURDIR)/$(BIN)/images .
+	@$(COMPILE) build -C hack/images -o $(CURDIR)/$(BIN)/images .
 	@for name in gateway agent; do \
 		flags=; \
 		for platform in $(PLATFORMS); do \
 			binary=$(DIR)/images/bin/$$platform/$$name; \
-			CGO_ENABLED=0 GOOS=$${platform%/*} GOARCH=$${platform#*/} \
-				$(STEP) "Building $$name for $$platform" $(COMPILE) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/$$name || exit 1; \
+			GOOS=$${platform%/*} GOARCH=$${platform#*/} \
+				$(STEP) "Building $$name for $$platform" $(COMPILE) build -buildvcs=false -ldflags '$(LDFLAGS)' -o $$binary ./cmd/$$name || exit 1; \
 			flags="$$flags -binary=$$platform=$$binary"; \
 		done; \
 		$(BIN)/images -name=$$name -version=$(VERSION) -created=$(SOURCE_DATE_EPOCH) -out=$(DIR)/images -repository=$(REPOSITORY)/$$name \
@@ -204,8 +209,8 @@ PLUGIN_URL ?= $(SOURCE)/releases/download/$(VERSION)
 plugin: ## Build the kubectl plugin for all its platforms, with archives and Krew's manifest, into .fleetgate/plugin; PLUGIN_PLATFORMS=, PLUGIN_URL=.
 	@for platform in $(PLUGIN_PLATFORMS); do \
 		os=$${platform%/*}; arch=$${platform#*/}; exe=; [ $$os != windows ] || exe=.exe; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(STEP) "Building the plugin for $$platform" \
-			$(COMPILE) build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIR)/plugin/bin/$$os-$$arch/kubectl-fleetgate$$exe ./cmd/kubectl-fleetgate || exit 1; \
+		GOOS=$$os GOARCH=$$arch $(STEP) "Building the plugin for $$platform" \
+			$(COMPILE) build -buildvcs=false -ldflags '$(LDFLAGS)' -o $(DIR)/plugin/bin/$$os-$$arch/kubectl-fleetgate$$exe ./cmd/kubectl-fleetgate || exit 1; \
 	done
 	@$(GO) run ./hack/krew -version=$(VERSION:v%=%) -binaries=$(DIR)/plugin/bin -url='$(PLUGIN_URL)' -out=$(DIR)/plugin $(PLUGIN_PLATFORMS)
 	@echo "Wrote $(DIR)/plugin/fleetgate.yaml and the archives that it names"
@@ -334,7 +339,7 @@ suites = $(foreach suite,$(LONGEST),$(filter $(suite),$(chosen))) $(filter-out $
 
 .PHONY: test
 test: tools ## Run what a change needs: units, make verify, a suite on real API servers for each subject, and the main job; starts and stops all it needs.
-	@$(STEP) "Compiling with the race detector (once)" $(COMPILE) build -race ./pkg/...
+	@$(RACE) $(STEP) "Compiling with the race detector (once)" $(COMPILE) build -race ./pkg/...
 	@$(MAKE) --no-print-directory -j2 test-beside test-suites
 	@$(MAKE) --no-print-directory test-mainjob
 
@@ -360,7 +365,7 @@ test-all: test ## Run all tests: make test, all other suites, the console in a b
 
 .PHONY: test-unit
 test-unit: ## Run the unit tests with the race detector.
-	@units=$$($(GO) list $(PACKAGES) | grep -vE '/test/(charts|env|integration|e2e|pods)'); \
+	@export $(RACE); units=$$($(GO) list $(PACKAGES) | grep -vE '/test/(charts|documents|imports|prose|integration|e2e|pods)'); \
 		$(TEST) -race -timeout 20m $$units && exit; [ -n "$(FLAKE_ATTEMPTS)" ] || exit 1; \
 		echo "Again: what passes now is flaky; what is cached has passed"; \
 		$(TEST) -race -timeout 20m $$units
@@ -374,7 +379,7 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
+	$(RACE) FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: test-mainjob test-console ## Run the main job end to end, with its assertions, and the console in a browser.
@@ -411,7 +416,7 @@ test-matrix: tools kube-older clusterapi $(BIN)/certmanager $(BIN)/argocd $(BIN)
 	@$(MAKE) --no-print-directory test-airgap
 	@$(MAKE) --no-print-directory test-arm64
 	@$(MAKE) --no-print-directory test-release
-	FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
+	$(RACE) FLEETGATE_MATRIX=1 $(GO) test -race -count=1 -timeout 30m ./pkg/tunnel/... -run='TestTransport/.*/a_large_transfer|TestARelayedConnectionBehavesLikeADirectOne/a_large_transfer'
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(GO) test -count=1 -timeout 20m ./test/e2e/... -ginkgo.label-filter=matrix
 	FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) FLEETGATE_MATRIX=1 $(GO) test -count=1 -timeout 40m ./test/e2e/... -ginkgo.focus='kill -9'
 
