@@ -328,14 +328,16 @@ ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 # A spec that hangs is named, after minutes and before go test ends the suite with all its goroutines and no name.
 PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m
 
-# One suite of test/integration for each subject. ALSO= names other suites that make test runs beside
-# them, and BESIDE= other targets. The longest suites begin first, so that none runs alone at the end.
+# One suite of test/integration for each subject, the longest first, so that it does not run alone at the end.
 SUBJECTS := placement admission addons charts members ocmplacements proxy tunnel work
-ALSO ?=
+# Suites that run fleets of their own: they come when nothing else computes.
+FLEETWIDE := fleetview plugin
+OTHERS := workloads registration manifestwork
+OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
+# Targets that make test runs beside its suites.
 BESIDE ?=
-LONGEST := workloads placement registration manifestwork
-chosen = $(SUBJECTS) $(filter-out $(SUBJECTS),$(ALSO))
-suites = $(foreach suite,$(LONGEST),$(filter $(suite),$(chosen))) $(filter-out $(LONGEST),$(chosen))
+# A program that runs each suite, as go test -exec does.
+EXEC ?=
 
 .PHONY: test
 test: tools ## Run what a change needs: units, make verify, a suite on real API servers for each subject, and the main job; starts and stops all it needs.
@@ -354,11 +356,20 @@ test-beside:
 
 .PHONY: test-suites
 test-suites:
-	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(suites:%=./test/integration/%)'
+	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(SUBJECTS:%=./test/integration/%)'
+
+.PHONY: test-others
+test-others: ## Run the suites that make test does not run, but for those that run large fleets.
+	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(OTHERS:%=./test/integration/%)'
+
+.PHONY: test-fleetwide
+test-fleetwide:
+	@$(MAKE) --no-print-directory test-integration SUITES=2 INTEGRATION='$(FLEETWIDE:%=./test/integration/%)'
 
 .PHONY: test-all
 test-all: test ## Run all tests: make test, all other suites, the console in a browser, real Pods, and make test-matrix.
-	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(patsubst %,./%,$(filter-out $(chosen:%=test/integration/%),$(wildcard test/integration/*)))'
+	@$(MAKE) --no-print-directory test-others
+	@$(MAKE) --no-print-directory test-fleetwide
 	@$(MAKE) --no-print-directory test-console
 	@$(MAKE) --no-print-directory test-pods
 	@$(MAKE) --no-print-directory test-matrix
@@ -379,7 +390,7 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	$(RACE) FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
+	$(RACE) FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race $(if $(EXEC),-exec $(EXEC)) -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: test-mainjob test-console ## Run the main job end to end, with its assertions, and the console in a browser.

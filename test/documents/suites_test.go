@@ -14,15 +14,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestEverySuiteRunsWhereItIsDocumented compares the table in CONTRIBUTING.md with the suites, with the
-// Makefile and with .ci/run.
+// TestEverySuiteRunsWhereItIsDocumented compares the table in CONTRIBUTING.md with the suites, and with
+// the Makefile.
 func TestEverySuiteRunsWhereItIsDocumented(t *testing.T) {
-	documented := map[string][]string{} // By whether make test and .ci/run run them.
+	documented := map[string][]string{} // By when .ci/run runs them.
 	for _, row := range tables(section(t, read(t, "CONTRIBUTING.md"), "## Where each test runs")) {
 		if text, ok := strings.CutPrefix(row[0], "suites "); ok {
 			text, _, _ = strings.Cut(text, ", and")
-			in := row[1] + ", " + regexp.MustCompile(`^\w+`).FindString(row[2])
-			documented[in] = append(documented[in], inBackticks(text)...)
+			documented[row[2]] = inBackticks(text)
 		}
 	}
 	folders, err := os.ReadDir(filepath.Join(root, "test", "integration"))
@@ -30,14 +29,14 @@ func TestEverySuiteRunsWhereItIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rest []string
-	first, last := fields(t, "Makefile", `(?m)^SUBJECTS := (.*)$`), fields(t, ".ci/run", `(?m)^late=\((.*)\)$`)
+	first, last := fields(t, "Makefile", `(?m)^SUBJECTS := (.*)$`), fields(t, "Makefile", `(?m)^FLEETWIDE := (.*)$`)
 	for _, folder := range folders {
 		if !slices.Contains(first, folder.Name()) && !slices.Contains(last, folder.Name()) {
 			rest = append(rest, folder.Name())
 		}
 	}
-	if diff := cmp.Diff(map[string][]string{"yes, yes": first, "no, yes": rest, "no, if": last}, documented); diff != "" {
-		t.Errorf("CONTRIBUTING.md names other suites than test/integration, Makefile and .ci/run (-them +CONTRIBUTING.md):\n%s", diff)
+	if diff := cmp.Diff(map[string][]string{"yes": first, "if each begins by minute 66": rest, "if they begin by minute 72": last}, documented); diff != "" {
+		t.Errorf("CONTRIBUTING.md names other suites than test/integration and Makefile (-them +CONTRIBUTING.md):\n%s", diff)
 	}
 	if !regexp.MustCompile(`(?m)^make test$`).MatchString(read(t, ".ci/run")) {
 		t.Error(".ci/run does not run make test")

@@ -244,7 +244,7 @@ func (s *storm) expect(ctx context.Context, check func(context.Context) error) {
 
 // stormy is the duration of the storm that all seeds share.
 func stormy() time.Duration {
-	const usually = 2 * time.Minute
+	const usually = time.Minute
 	d, err := time.ParseDuration(os.Getenv("FLEETGATE_STORM"))
 	if err != nil {
 		return usually
