@@ -81,13 +81,13 @@ func (c Command) Pattern() string {
 }
 
 // Printed is what a command printed, to compare with its Pattern: all of it but lines of the log
-// of Kubernetes' client library. On a machine that stood still for a moment it tells there that a
-// request waited, which no document shows. What an API server warns of stays, by whichever way
-// the program tells it.
+// of Kubernetes' client library. On a machine that stood still for a moment it logs that a request
+// waited or that a watch ended, which no document shows. Warnings of an API server, which its file
+// warnings.go logs, stay.
 func Printed(output string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(output) {
-		if !logged.MatchString(line) || strings.Contains(line, "Warning: ") {
+		if !logged.MatchString(line) || strings.Contains(line, " warnings.go:") {
 			kept.WriteString(line)
 		}
 	}

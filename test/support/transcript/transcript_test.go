@@ -35,6 +35,7 @@ func TestRead(t *testing.T) {
 
 func TestPattern(t *testing.T) {
 	shown := Command{Prints: "NAME   AGE\none    ...\n"}
+	const ended = "I1130 16:58:15.643029   17688 reflector.go:664] \"Warning: watch ended with error\" type=\"/v1, Kind=Secret\"\n"
 	for printed, want := range map[string]bool{
 		"NAME   AGE\none    5s\n": true,
 		"NAME   AGE\none    5s":   true,
@@ -60,10 +61,12 @@ func TestPattern(t *testing.T) {
 func TestPrintedLeavesTheLibrarysLogOut(t *testing.T) {
 	const answer = "release \"fleet-agent\" uninstalled\n"
 	const waited = "I1127 04:32:10.439246    5811 request.go:690] \"Waited before sending request\" delay=\"1.2s\"\n"
+	const ended = "I1130 16:58:15.643029   17688 reflector.go:664] \"Warning: watch ended with error\" type=\"/v1, Kind=Secret\"\n"
 	for printed, want := range map[string]string{
 		answer:                    answer,
 		waited + answer:           answer,
 		answer + waited:           answer,
+		ended + answer:            answer,
 		"Error: " + waited:        "Error: " + waited,
 		"I1127 is a name\n":       "I1127 is a name\n",
 		"level=WARN msg=\"no\"\n": "level=WARN msg=\"no\"\n",
