@@ -303,8 +303,7 @@ GOLANGCI := GOLANGCI_LINT_CACHE=$(abspath $(DIR))/lint $(abspath $(BIN))/golangc
 .PHONY: lint
 lint: $(BIN)/lint $(BIN)/golangci-lint ## Run go vet, staticcheck, golangci-lint (with kube-api-linter on our API groups) and the import table.
 	@$(GO) test -C hack/lint .
-	@$(STEP) "go vet, with nilerr" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint $(PACKAGES)
-	@$(STEP) "staticcheck" $(TOOL) staticcheck $(PACKAGES)
+	@$(STEP) "go vet, with staticcheck and nilerr" $(COMPILE) vet -vettool=$(CURDIR)/$(BIN)/lint $(PACKAGES)
 	@$(STEP) "golangci-lint" env $(GOLANGCI) run ./...
 	@$(STEP) "golangci-lint, with kube-api-linter" sh -c 'cd pkg/apis && $(GOLANGCI) run --enable kubeapilinter ./...'
 	@$(STEP) "Import table" $(GO) test -count=1 ./test/imports
@@ -347,7 +346,7 @@ test: tools ## Run what a change needs: units, make verify, a suite on real API 
 
 # What computes runs beside suites on real API servers, which wait more than they compute. What no test
 # waits for in it takes the time that they leave: on a slow machine API servers that shared it with
-# staticcheck did not start in time. Its output follows when it has ended, so that both can be read.
+# linters did not start in time. Its output follows when it has ended, so that both can be read.
 .PHONY: test-beside
 test-beside:
 	@mkdir -p $(DIR)/logs; echo "==> Units and make verify, beside suites on real API servers: $(DIR)/logs/beside.log"

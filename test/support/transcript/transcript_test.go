@@ -35,7 +35,6 @@ func TestRead(t *testing.T) {
 
 func TestPattern(t *testing.T) {
 	shown := Command{Prints: "NAME   AGE\none    ...\n"}
-	const ended = "I1130 16:58:15.643029   17688 reflector.go:664] \"Warning: watch ended with error\" type=\"/v1, Kind=Secret\"\n"
 	for printed, want := range map[string]bool{
 		"NAME   AGE\none    5s\n": true,
 		"NAME   AGE\none    5s":   true,
