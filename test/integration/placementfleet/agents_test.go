@@ -60,7 +60,7 @@ var _ = Describe("docs/how-to/upgrade.md", func() {
 		for _, c := range page.Commands {
 			By(c.Who + "$ " + c.Line)
 			Expect(c.Who).To(Equal("hub"))
-			typed := func(ctx context.Context) string { return typedIn(ctx, dir, c.Line) }
+			typed := func(ctx context.Context) (string, error) { return typedIn(ctx, dir, c.Line) }
 			if strings.Contains(c.Line, " get ") && !strings.Contains(c.Line, " replace ") {
 				Eventually(typed).WithContext(ctx).Should(MatchRegexp(c.Pattern()))
 			} else {
@@ -80,14 +80,14 @@ var _ = Describe("docs/how-to/upgrade.md", func() {
 })
 
 // typedIn runs a line in a folder as the hub's administrator and returns all its output.
-func typedIn(ctx context.Context, dir, line string) string {
+func typedIn(ctx context.Context, dir, line string) (string, error) {
 	command := exec.CommandContext(ctx, "bash", "-o", "pipefail", "-c", line)
 	command.Dir = dir
 	command.Env = append(os.Environ(), "HOME="+dir, "PATH="+running.BinDir+":"+os.Getenv("PATH"),
 		"KUBECONFIG="+filepath.Join(running.Hub.Dir, env.BreakGlass+".kubeconfig"))
-	out, _ := command.CombinedOutput()
+	out, err := command.CombinedOutput()
 	GinkgoWriter.Printf("%s\n", out)
-	return string(out)
+	return string(out), err
 }
 
 // deployAgent creates on a member what Helm creates: a Deployment that looks like an agent's.

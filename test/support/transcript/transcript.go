@@ -31,7 +31,8 @@ type Command struct {
 	Who string
 	// Line is what is typed: one line.
 	Line string
-	// Prints is what the document says that it prints; "..." stands for anything in a line.
+	// Prints is what the document says that it prints; "..." stands for anything in a line. If it is
+	// empty, the document does not say: the command only has to succeed.
 	Prints string
 }
 
@@ -64,6 +65,9 @@ func Read(path string) (*Transcript, error) {
 // Pattern is a regular expression for what the command prints, the gaps filled. A line
 // that is nothing but a gap stands for any lines. The last one may end without a break.
 func (c Command) Pattern() string {
+	if c.Prints == "" {
+		return `(?s)^.*$`
+	}
 	var lines []string
 	for line := range strings.Lines(c.Prints) {
 		line, _ = strings.CutSuffix(line, "\n")

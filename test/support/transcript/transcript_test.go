@@ -52,8 +52,10 @@ func TestPattern(t *testing.T) {
 	if regexp.MustCompile(shown.Pattern()).MatchString("NAME   AGE\none    5s\ntwo    5s\n") {
 		t.Error("a gap in a line stands for a further line")
 	}
-	if !regexp.MustCompile(Command{}.Pattern()).MatchString("") {
-		t.Error("nothing is not taken for nothing")
+	for _, printed := range []string{"", "one\ntwo\n"} {
+		if !regexp.MustCompile(Command{}.Pattern()).MatchString(printed) {
+			t.Errorf("a command without shown output must not print %q", printed)
+		}
 	}
 }
 
