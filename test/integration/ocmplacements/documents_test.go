@@ -49,7 +49,6 @@ var _ = Describe("The examples of the pages on Placements of OCM", Serial, func(
 			Eventually(chosen(ctx, placementOf("team-a", name))).Should(ConsistOf(want), name)
 		}
 		Eventually(chosen(ctx, placementOf("team-a", "production"))).Should(HaveLen(2))
-		Eventually(chosen(ctx, placementOf("team-a", "patient"))).Should(HaveLen(1))
 		Eventually(chosen(ctx, placementOf("team-a", "spread"))).Should(And(HaveLen(2), ContainElement("doc3")))
 		grouped := decisions(ctx, placementOf("team-a", "grouped"))
 		Expect(grouped).To(HaveLen(3))
