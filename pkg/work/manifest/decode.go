@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
 // MaxBytes is the size limit of a manifest: the default request limit of an API server.
@@ -46,6 +47,7 @@ func Decode(raw []byte) (*unstructured.Unstructured, error) {
 	if err := checkKind(object); err != nil {
 		return nil, err
 	}
+	dropUnsetFields(object)
 	if err := checkMetadata(object); err != nil {
 		return nil, err
 	}
@@ -108,6 +110,32 @@ func dropServerFields(object *unstructured.Unstructured) {
 	}
 	unstructured.RemoveNestedField(object.Object, "metadata", "generateName")
 	unstructured.RemoveNestedField(object.Object, "status")
+}
+
+// dropUnsetFields removes fields that are null, as templates often write them, from the metadata and from objects
+// of built-in kinds. A null is a missing field there. A merge or an apply would remove what others set.
+func dropUnsetFields(object *unstructured.Unstructured) {
+	if clientgoscheme.Scheme.Recognizes(object.GroupVersionKind()) {
+		dropNulls(object.Object)
+	}
+	dropNulls(object.Object["metadata"])
+}
+
+// dropNulls removes null fields from all maps in a value. Items of lists stay.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			if inner == nil {
+				delete(value, key)
+			}
+			dropNulls(inner)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
 }
 
 // DropUnsetTimes removes null creationTimestamps from all nested metadata. Programs write them into

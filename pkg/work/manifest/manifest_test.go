@@ -41,6 +41,26 @@ func TestDecode_KeepsTheFieldsOfTheAuthor(t *testing.T) {
 	}
 }
 
+func TestDecode_IgnoresNullsInMetadataAndBuiltInKinds(t *testing.T) {
+	const rest = `"metadata": {"name": "a", "namespace": null, "generateName": null, "annotations": null, "finalizers": null,
+		"labels": {"a": null, "b": "c"}}, "spec": {"strategy": null, "list": [null, {"env": null, "name": "x"}]}}`
+	for kind, spec := range map[string]map[string]any{
+		`{"apiVersion": "apps/v1", "kind": "Deployment", `:    {"list": []any{nil, map[string]any{"name": "x"}}},
+		`{"apiVersion": "example.com/v1", "kind": "Widget", `: {"strategy": nil, "list": []any{nil, map[string]any{"name": "x", "env": nil}}},
+	} {
+		got, err := Decode([]byte(kind + rest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]any{"metadata": map[string]any{"name": "a", "labels": map[string]any{"b": "c"}}, "spec": spec}
+		delete(got.Object, "apiVersion")
+		delete(got.Object, "kind")
+		if diff := cmp.Diff(want, got.Object); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
+
 func TestDropUnsetTimes_CoversAllMetadata(t *testing.T) {
 	got := map[string]any{
 		"creationTimestamp": nil, // which is no metadata
