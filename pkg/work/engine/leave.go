@@ -114,13 +114,13 @@ func (e *Engine) memberFields(it Item, live *unstructured.Unstructured) []fieldP
 	}
 	if segments := keptIfUnset(it.object); segments != nil {
 		_, found, _ := unstructured.NestedFieldNoCopy(it.object.Object, segments...)
-		if !found && !(isIngress(it.object) && e.wasSet(it, live, segments)) {
+		if !found && (segments[1] == "replicas" || !e.wasSet(it, live, segments)) {
 			fields = append(fields, fieldsAt(it.object.Object, segments)...)
 		}
 	}
 	fields = append(fields, grownRequest(it.object, live)...)
 	fields = append(fields, queuedFields(it.object, live)...)
-	return append(fields, injectedFields(it.object, live, e.managerOf(it))...)
+	return append(fields, e.injectedFields(it, live)...)
 }
 
 // ignoredFields returns the fields that the Mode of an item leaves to the member. A pointer that cannot be
@@ -155,7 +155,7 @@ func scaledFields(live *unstructured.Unstructured, us string) [][]string {
 
 // keptIfUnset returns the field that keeps the member's value if the manifest does not set it; nil if there
 // is none. Without replicas, a workload falls back to one. A cluster sets its default class only when it
-// creates an Ingress or a Service; that of an Ingress is removed if the last manifest set it.
+// creates an Ingress or a Service; one that the last manifest set is removed.
 func keptIfUnset(object *unstructured.Unstructured) []string {
 	switch object.GroupVersionKind().GroupKind() {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -171,18 +171,19 @@ func keptIfUnset(object *unstructured.Unstructured) []string {
 	return nil
 }
 
-func isIngress(object *unstructured.Unstructured) bool {
-	return object.GroupVersionKind().GroupKind() == schema.GroupKind{Group: "networking.k8s.io", Kind: "Ingress"}
-}
-
 // wasSet reports whether the last manifest set a field.
 func (e *Engine) wasSet(it Item, live *unstructured.Unstructured, segments []string) bool {
+	_, found, _ := unstructured.NestedFieldNoCopy(e.lastManifest(it, live), segments...)
+	return found
+}
+
+// lastManifest returns the fields that the last manifest set; none if they cannot be read.
+func (e *Engine) lastManifest(it Item, live *unstructured.Unstructured) map[string]any {
 	before := map[string]any{}
 	if utiljson.Unmarshal(e.lastApplied(it, live), &before) != nil {
-		return false
+		return nil
 	}
-	_, found, _ := unstructured.NestedFieldNoCopy(before, segments...)
-	return found
+	return before
 }
 
 // grownRequest returns the size of a claim that is larger on the member, for example since an autoresizer
@@ -240,20 +241,26 @@ var injectors = []string{"cert-manager.io/inject-ca-from", "cert-manager.io/inje
 	"service.beta.openshift.io/inject-cabundle", "service.alpha.openshift.io/inject-cabundle"}
 
 // injectedFields returns the certificate authorities that an injector of the member filled in. The
-// manifest has none, a placeholder, or the annotation of an injector. Some injectors also have the API server
-// fail without a webhook once it is served: its failure policy is theirs too.
-func injectedFields(wanted, live *unstructured.Unstructured, us string) []fieldPath {
-	requested := false
+// manifest has none, a placeholder, or the annotation of an injector. One that the last manifest set is the
+// author's. Some injectors also have the API server fail without a webhook once it is served: its failure policy
+// is theirs too.
+func (e *Engine) injectedFields(it Item, live *unstructured.Unstructured) []fieldPath {
+	wanted, authority := it.object, authorityOf(it.object.GroupVersionKind().GroupKind())
+	if authority == nil {
+		return nil
+	}
+	requested, before := false, e.lastManifest(it, live)
 	annotations := wanted.GetAnnotations()
 	for _, annotation := range injectors {
 		_, has := annotations[annotation]
 		requested = requested || has
 	}
 	var filled []fieldPath
-	for _, f := range fieldsAt(wanted.Object, authorityOf(wanted.GroupVersionKind().GroupKind())) {
+	for _, f := range fieldsAt(wanted.Object, authority) {
 		is, _ := f.in(live.Object)
-		desired, _ := f.in(wanted.Object)
-		if isPlaceholder(is) || !requested && !isPlaceholder(desired) {
+		desired, set := f.in(wanted.Object)
+		was, _ := f.in(before)
+		if isPlaceholder(is) || !requested && (!isPlaceholder(desired) || !set && was == is) {
 			continue
 		}
 		filled = append(filled, f)
@@ -262,7 +269,7 @@ func injectedFields(wanted, live *unstructured.Unstructured, us string) []fieldP
 		}
 		webhook := fieldPath{steps: f.steps[:2], pointer: "/webhooks/" + strconv.Itoa(f.steps[1].place)}
 		policy := webhook.below("failurePolicy", fieldStep{key: "failurePolicy"})
-		if _, set := policy.in(wanted.Object); set && haveSameManager(f, policy, live.GetManagedFields(), us) {
+		if _, set := policy.in(wanted.Object); set && haveSameManager(f, policy, live.GetManagedFields(), e.managerOf(it)) {
 			filled = append(filled, policy)
 		}
 	}

@@ -90,6 +90,7 @@ func TestAdoptMemberFields(t *testing.T) {
 	const role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {a: b}"
 	cases := map[string]struct {
 		manifest, live string
+		applied        string // the last manifest; none if empty
 		managed        []metav1.ManagedFieldsEntry
 		mode           Method
 		want           string // the spec or the like that is asked for; as the manifest says if empty
@@ -137,6 +138,16 @@ func TestAdoptMemberFields(t *testing.T) {
 			live:     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {ingressClassName: theirs}}",
 			want:     "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i}, spec: {defaultBackend: {}, ingressClassName: theirs}}",
 		},
+		"class of a load balancer that the manifest does not set": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer}}",
+			live:     "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: theirs}}",
+			want:     "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: theirs}}",
+		},
+		"class of a load balancer, but not if the last manifest set it": {
+			manifest: "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer}}",
+			applied:  "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: ours}}",
+			live:     "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: ours}}",
+		},
 		"class of a load balancer, but not of another Service": {
 			manifest: "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: ClusterIP}}",
 			live:     "{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {type: LoadBalancer, loadBalancerClass: theirs}}",
@@ -158,6 +169,13 @@ func TestAdoptMemberFields(t *testing.T) {
 			live:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: Qw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
 			want:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: T3Vycw==}}, {name: d, clientConfig: {caBundle: Cg==}}]}",
 			leaves:   []string{"/webhooks/0/clientConfig/caBundle"},
+		},
+		"an authority that an injector wrote instead of that of the last manifest, and not that one itself": {
+			manifest: configuration + "}, webhooks: [{name: a, clientConfig: {}}, {name: b, clientConfig: {}}, {name: c, clientConfig: {caBundle: Cg==}}]}",
+			applied:  configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: Qg==}}, {name: c, clientConfig: {caBundle: Qw==}}]}",
+			live:     configuration + "}, webhooks: [{name: a, clientConfig: {caBundle: QQ==}}, {name: b, clientConfig: {caBundle: T3RoZXI=}}, {name: c, clientConfig: {caBundle: Qw==}}]}",
+			want:     configuration + "}, webhooks: [{name: a, clientConfig: {}}, {name: b, clientConfig: {caBundle: T3RoZXI=}}, {name: c, clientConfig: {caBundle: Qw==}}]}",
+			leaves:   []string{"/webhooks/2/clientConfig/caBundle"},
 		},
 		"an authority of an injector": {
 			manifest: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: s, annotations: {cert-manager.io/inject-ca-from: ns/c}}, spec: {caBundle: T2xk}}",
@@ -211,7 +229,15 @@ func TestAdoptMemberFields(t *testing.T) {
 				live = objectOfYAML(t, tc.live)
 				live.SetManagedFields(tc.managed)
 			}
-			got := leavingEngine().adoptMemberFields(it, live)
+			e := leavingEngine()
+			if tc.applied != "" {
+				text, err := objectOfYAML(t, tc.applied).MarshalJSON()
+				if err != nil {
+					t.Fatal(err)
+				}
+				live.SetAnnotations(map[string]string{e.AppliedAnnotation: string(text)})
+			}
+			got := e.adoptMemberFields(it, live)
 			want := before
 			if tc.want != "" {
 				want = objectOfYAML(t, tc.want)
