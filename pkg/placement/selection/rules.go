@@ -4,6 +4,8 @@
 package selection
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -53,6 +55,9 @@ var rules = []rule{
 	{kinds("rbac.authorization.k8s.io", "ClusterRole"), "rules", cutAggregatedRules},
 	{kinds("", "ServiceAccount"), "secrets", cutTokenReferences},
 	{kinds("", "ServiceAccount"), "imagePullSecrets", cutPullSecrets},
+	{slices.Concat(kinds("admissionregistration.k8s.io", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"),
+		kinds("apiregistration.k8s.io", "APIService"), kinds("apiextensions.k8s.io", "CustomResourceDefinition")), "caBundle", cutAuthorities},
+	{kinds("route.openshift.io", "Route"), "spec.host", cutGeneratedHost},
 	{kinds("argoproj.io", "Application"), "operation", remove([]string{"operation"})},
 	{nil, "annotations of controllers", removeKeys("annotations", controllerAnnotations...)},
 	{nil, "marks of owners", removeKeys("annotations", ownerAnnotations...)},
@@ -90,8 +95,9 @@ var (
 		"meta.helm.sh/release-name", "meta.helm.sh/release-namespace",
 		"argocd.argoproj.io/tracking-id", "argocd.argoproj.io/installation-id",
 		"objectset.rio.cattle.io/", "lifecycle.cattle.io/", "cattle.io/status", "field.cattle.io/projectId",
-		"kapp.k14s.io/identity",
+		"kapp.k14s.io/identity", "config.k8s.io/owning-inventory", "configsync.gke.io/",
 	}
 	ownerLabels = []string{"argocd.argoproj.io/instance", "objectset.rio.cattle.io/hash", "field.cattle.io/projectId",
-		"kapp.k14s.io/app", "kapp.k14s.io/association", "olm.operatorgroup.uid/"}
+		"kapp.k14s.io/app", "kapp.k14s.io/association", "olm.operatorgroup.uid/", "applyset.kubernetes.io/part-of",
+		"generate.kyverno.io/"}
 )

@@ -89,8 +89,14 @@ func annotation(object map[string]any, name string) string {
 }
 
 func cutFinalizers(object map[string]any, _ writers) {
-	if annotation(object, placementv1beta1.PlaceFinalizersAnnotation) != "true" {
-		unstructured.RemoveNestedField(object, "metadata", "finalizers")
+	if annotation(object, placementv1beta1.PlaceFinalizersAnnotation) == "true" {
+		return
+	}
+	unstructured.RemoveNestedField(object, "metadata", "finalizers")
+	// A Namespace has more in its spec. Every API server sets that of Kubernetes.
+	if finalizers, ok, _ := unstructured.NestedSlice(object, "spec", "finalizers"); ok && object["apiVersion"] == "v1" && object["kind"] == "Namespace" {
+		kept := slices.DeleteFunc(finalizers, func(finalizer any) bool { return finalizer != string(corev1.FinalizerKubernetes) })
+		_ = unstructured.SetNestedSlice(object, kept, "spec", "finalizers") // The spec is a map.
 	}
 }
 
@@ -172,6 +178,39 @@ func cutClaimRef(volume map[string]any, by writers) {
 func cutVolumeName(claim map[string]any, by writers) {
 	if annotation(claim, boundByController) != "" || by.allocated("spec", "volumeName") {
 		unstructured.RemoveNestedField(claim, "spec", "volumeName")
+	}
+}
+
+// cutAuthorities removes the certificate authorities that an injector wrote, for servers of the hub. An injector
+// of a member writes its own; both would overwrite them in turn.
+func cutAuthorities(object map[string]any, by writers) {
+	webhooks, _, _ := unstructured.NestedSlice(object, "webhooks")
+	for _, webhook := range webhooks {
+		fields, _ := webhook.(map[string]any)
+		if by.injected("webhooks", fieldpath.KeyByFields("name", fields["name"]), "clientConfig") {
+			unstructured.RemoveNestedField(fields, "clientConfig", "caBundle")
+		}
+	}
+	if len(webhooks) > 0 {
+		object["webhooks"] = webhooks
+	}
+	for _, clientConfig := range [][]string{{"spec"}, {"spec", "conversion", "webhook", "clientConfig"}} {
+		path := make([]any, len(clientConfig))
+		for i, field := range clientConfig {
+			path[i] = field
+		}
+		if by.injected(path...) {
+			unstructured.RemoveNestedField(object, append(clientConfig, "caBundle")...)
+		}
+	}
+}
+
+// cutGeneratedHost removes the host name that OpenShift generated in the domain of the hub.
+func cutGeneratedHost(route map[string]any, _ writers) {
+	const generated = "openshift.io/host.generated"
+	if annotation(route, generated) == "true" {
+		unstructured.RemoveNestedField(route, "spec", "host")
+		dropKeys(route, "annotations", func(key string) bool { return key == generated })
 	}
 }
 

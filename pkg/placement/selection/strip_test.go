@@ -95,6 +95,79 @@ metadata: {name: web}
 spec: {type: LoadBalancer, ports: [{port: 80}, {port: 81}]}
 `,
 		},
+		"authorities of webhooks": {
+			reason: "those that only an injector wrote are for servers of the hub",
+			have: `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: w
+  managedFields:
+  - manager: kubectl-client-side-apply
+    fieldsV1: {"f:webhooks": {'k:{"name":"a"}': {"f:clientConfig": {"f:service": {"f:name": {}}}}, 'k:{"name":"b"}': {"f:clientConfig": {"f:caBundle": {}, "f:service": {}}}}}
+  - {manager: certgen, fieldsV1: {"f:webhooks": {'k:{"name":"a"}': {"f:failurePolicy": {}, "f:clientConfig": {"f:caBundle": {}}}}}}
+  - {manager: operator, fieldsV1: {"f:webhooks": {'k:{"name":"c"}': {"f:clientConfig": {"f:caBundle": {}, "f:url": {}}}}}}
+  - {manager: kubectl-patch, fieldsV1: {"f:webhooks": {'k:{"name":"d"}': {"f:clientConfig": {"f:caBundle": {}}}}}}
+webhooks:
+- {name: a, clientConfig: {caBundle: QQ==, service: {name: s}}}
+- {name: b, clientConfig: {caBundle: QQ==, service: {name: s}}}
+- {name: c, clientConfig: {caBundle: QQ==, url: "https://c"}}
+- {name: d, clientConfig: {caBundle: QQ==, url: "https://d"}}
+- {name: e, clientConfig: {caBundle: QQ==, url: "https://e"}}
+`,
+			want: `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks:
+- {name: a, clientConfig: {service: {name: s}}}
+- {name: b, clientConfig: {caBundle: QQ==, service: {name: s}}}
+- {name: c, clientConfig: {caBundle: QQ==, url: "https://c"}}
+- {name: d, clientConfig: {caBundle: QQ==, url: "https://d"}}
+- {name: e, clientConfig: {caBundle: QQ==, url: "https://e"}}
+`,
+		},
+		"authority of a conversion": {
+			have: `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: a.example.com
+  managedFields:
+  - {manager: helm, fieldsV1: {"f:spec": {"f:conversion": {"f:strategy": {}, "f:webhook": {"f:clientConfig": {"f:service": {}}}}}}}
+  - {manager: cainjector, fieldsV1: {"f:spec": {"f:conversion": {"f:webhook": {"f:clientConfig": {"f:caBundle": {}}}}}}}
+spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {caBundle: QQ==, service: {name: s}}}}}
+`,
+			want: "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.example.com}, spec: {conversion: {strategy: Webhook, webhook: {clientConfig: {service: {name: s}}}}}}",
+		},
+		"authority of an APIService": {
+			have: `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.a, managedFields: [{manager: helm, fieldsV1: {"f:spec": {"f:service": {}}}}, {manager: cainjector, fieldsV1: {"f:spec": {"f:caBundle": {}}}}]}
+spec: {caBundle: QQ==, service: {name: s}}
+`,
+			want: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s}}}",
+		},
+		"generated host of a Route": {
+			reason: "it is in the domain of the hub",
+			have:   `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a, annotations: {openshift.io/host.generated: "true"}}, spec: {host: a.apps.hub, to: {name: s}}}`,
+			want:   "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {to: {name: s}}}",
+		},
+		"host of a Route": {
+			reason: "the author chose it",
+			have:   "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: a.example.com}}",
+			want:   "{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a}, spec: {host: a.example.com}}",
+		},
+		"finalizers in the spec of a Namespace": {
+			reason: "the deletion on members would hang",
+			have:   "{apiVersion: v1, kind: Namespace, metadata: {name: a}, spec: {finalizers: [kubernetes, openshift.io/origin]}}",
+			want:   "{apiVersion: v1, kind: Namespace, metadata: {name: a}, spec: {finalizers: [kubernetes]}}",
+		},
+		"finalizers in the spec of another kind": {
+			have: "{apiVersion: example.com/v1, kind: Namespace, metadata: {name: a}, spec: {finalizers: [a]}}",
+			want: "{apiVersion: example.com/v1, kind: Namespace, metadata: {name: a}, spec: {finalizers: [a]}}",
+		},
 		"headless Service": {
 			reason: "the author wrote None",
 			have:   "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {clusterIP: None, clusterIPs: [None]}}",
@@ -130,8 +203,8 @@ apiVersion: v1
 kind: ConfigMap
 metadata:
   name: a
-  labels: {app.kubernetes.io/managed-by: Helm, argocd.argoproj.io/instance: x, objectset.rio.cattle.io/hash: h}
-  annotations: {meta.helm.sh/release-name: r, meta.helm.sh/release-namespace: n, argocd.argoproj.io/tracking-id: t, objectset.rio.cattle.io/applied: z, fleetgate.io/placement: Place}
+  labels: {app.kubernetes.io/managed-by: Helm, argocd.argoproj.io/instance: x, objectset.rio.cattle.io/hash: h, applyset.kubernetes.io/part-of: a, generate.kyverno.io/trigger-uid: u}
+  annotations: {meta.helm.sh/release-name: r, meta.helm.sh/release-namespace: n, argocd.argoproj.io/tracking-id: t, objectset.rio.cattle.io/applied: z, configsync.gke.io/resource-id: i, config.k8s.io/owning-inventory: o, fleetgate.io/placement: Place}
 `,
 			want: "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, labels: {app.kubernetes.io/managed-by: Helm}}}",
 		},

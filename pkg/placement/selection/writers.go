@@ -107,6 +107,23 @@ func (w writers) autoscaled() bool {
 	return false
 }
 
+// injected reports whether only injectors own the certificate authority of a webhook: they own neither its
+// service nor its URL, and are no clients of people.
+func (w writers) injected(clientConfig ...any) bool {
+	injected := false
+	in := func(field string) []any { return append(slices.Clone(clientConfig), field) }
+	for _, writer := range w {
+		if !owns(writer.fields, in("caBundle")) {
+			continue
+		}
+		if strings.HasPrefix(writer.manager, "kubectl") || owns(writer.fields, in("service")) || owns(writer.fields, in("url")) {
+			return false
+		}
+		injected = true
+	}
+	return injected
+}
+
 // onlyControllers reports whether only controllers wrote the content of the object, except its
 // metadata.
 func (w writers) onlyControllers() bool {
