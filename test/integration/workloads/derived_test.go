@@ -25,13 +25,13 @@ func templated(pod, container string) string {
 	const deployment = `
 apiVersion: apps/v1
 kind: Deployment
-metadata: {namespace: NAMESPACE, name: web}
+metadata: {namespace: NAMESPACE, name: web, annotations: null, finalizers: null}
 spec:
   replicas: 0
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
-    spec: {POD containers: [{name: web, CONTAINER}]}
+    spec: {POD volumes: null, containers: [{name: web, CONTAINER}]}
 `
 	return strings.NewReplacer("POD", pod, "CONTAINER", container).Replace(deployment)
 }

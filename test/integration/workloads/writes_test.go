@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -319,6 +320,19 @@ var _ = Describe("Values of a member's controllers", func() {
 		Consistently(webhook).WithContext(ctx).WithTimeout(8 * time.Second).Should(Equal("Fail 5"))
 		applyText(ctx, running.Hub, strings.Replace(envelope, `"timeoutSeconds":5`, `"timeoutSeconds":6`, 1))
 		Eventually(webhook).WithContext(ctx).Should(Equal("Fail 6"))
+
+		By("removing a CA with the manifest that set it")
+		ca := memberHas("/"+name, config, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) string {
+			return fmt.Sprint(*c.Webhooks[0].TimeoutSeconds, string(c.Webhooks[0].ClientConfig.CABundle))
+		})
+		timed := func(seconds, clientConfig string) string {
+			return strings.NewReplacer(`"timeoutSeconds":5`, `"timeoutSeconds":`+seconds, `"clientConfig":{`, `"clientConfig":{`+clientConfig).Replace(envelope)
+		}
+		authority := running.Members[0].Cluster.CABundle
+		applyText(ctx, running.Hub, timed("7", `"caBundle":"`+base64.StdEncoding.EncodeToString(authority)+`",`))
+		Eventually(ca).WithContext(ctx).Should(Equal("7" + string(authority)))
+		applyText(ctx, running.Hub, timed("8", ""))
+		Eventually(ca).WithContext(ctx).Should(Equal("8"))
 	})
 
 	It("leaves it to Kueue whether a job of a queue is suspended", func(ctx SpecContext) {
