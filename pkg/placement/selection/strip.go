@@ -182,8 +182,15 @@ func cutVolumeName(claim map[string]any, by writers) {
 }
 
 // cutAuthorities removes the certificate authorities that an injector wrote, for servers of the hub. An injector
-// of a member writes its own; both would overwrite them in turn.
+// of a member writes its own; both would overwrite them in turn. If an annotation asks for it, the agent leaves
+// the field to the injector, and a member without one needs what is in the object.
 func cutAuthorities(object map[string]any, by writers) {
+	annotations, _, _ := unstructured.NestedMap(object, "metadata", "annotations")
+	for key := range annotations {
+		if strings.Contains(key, "/inject-") {
+			return
+		}
+	}
 	webhooks, _, _ := unstructured.NestedSlice(object, "webhooks")
 	for _, webhook := range webhooks {
 		fields, _ := webhook.(map[string]any)

@@ -149,6 +149,19 @@ spec: {caBundle: QQ==, service: {name: s}}
 `,
 			want: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a}, spec: {service: {name: s}}}",
 		},
+		"authority that an annotation asks for": {
+			reason: "a member may have no injector",
+			have: `
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: v1.a
+  annotations: {cert-manager.io/inject-ca-from: a/b}
+  managedFields: [{manager: helm, fieldsV1: {"f:spec": {"f:service": {}}}}, {manager: cainjector, fieldsV1: {"f:spec": {"f:caBundle": {}}}}]
+spec: {caBundle: QQ==, service: {name: s}}
+`,
+			want: "{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1.a, annotations: {cert-manager.io/inject-ca-from: a/b}}, spec: {caBundle: QQ==, service: {name: s}}}",
+		},
 		"generated host of a Route": {
 			reason: "it is in the domain of the hub",
 			have:   `{apiVersion: route.openshift.io/v1, kind: Route, metadata: {name: a, annotations: {openshift.io/host.generated: "true"}}, spec: {host: a.apps.hub, to: {name: s}}}`,
