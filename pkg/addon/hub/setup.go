@@ -99,7 +99,7 @@ func (o Options) templates(ctx context.Context, mgr ctrl.Manager, cached cache.C
 	hub, configs := mgr.GetClient(), mgr.GetCache()
 	return []controller{
 		&template.Hashes{Client: hub, Configs: configs, Workers: o.Workers},
-		&template.Reconciler{Client: hub, Configs: configs, HashOf: o.HashOf, Bindings: bindings, Workers: o.Workers},
+		&template.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Configs: configs, HashOf: o.HashOf, Bindings: bindings, Workers: o.Workers},
 		&template.Requests{
 			Authority: o.Authority, Client: hub, Configs: configs, Cache: cached, Manager: manager,
 			Recorder: mgr.GetEventRecorder(template.RequestsName), Clock: o.Clock, Workers: o.Workers,

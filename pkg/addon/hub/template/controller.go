@@ -45,6 +45,8 @@ type Reconciler struct {
 	// Client reads from a cache with the indexes of package objects. ManifestWorks in it may lack
 	// their manifests.
 	Client client.Client
+	// Live reads complete ManifestWorks.
+	Live client.Reader
 	// Configs is a cache that keeps configurations without Go types.
 	Configs client.Reader
 	// HashOf is the hash of the spec of a ManifestWork, which may be from the cache.
@@ -132,7 +134,8 @@ type state struct {
 	// registrations are written if they could be granted.
 	registrations *[]addonv1alpha1.RegistrationConfig
 	conditions    []metav1.Condition
-	work          *workv1.ManifestWork
+	// works are by their numbers.
+	works map[int]*workv1.ManifestWork
 }
 
 func (s *state) report(condition *metav1.Condition) {
@@ -165,7 +168,7 @@ func (r *Reconciler) serve(ctx context.Context, addOn *instance) (ctrl.Result, e
 
 func (r *Reconciler) update(ctx context.Context, addOn *instance, s *state) error {
 	var err error
-	if s.work, err = r.workOf(ctx, addOn, deployWork(addOn)); err != nil {
+	if s.works, err = r.deployed(ctx, addOn); err != nil {
 		return err
 	}
 	in, err := configs{r.Configs}.inputs(ctx, addOn)
@@ -194,10 +197,10 @@ func (r *Reconciler) update(ctx context.Context, addOn *instance, s *state) erro
 		})
 		return nil
 	}
-	if s.work, err = r.deliver(ctx, addOn, deployWork(addOn), s.rendered.Deploy, s.work); err != nil {
+	if s.works, err = r.deploy(ctx, addOn, s.rendered.Deploy, s.works); err != nil {
 		return err
 	}
-	s.report(applied(s.work))
+	s.report(applied(s.works))
 	return nil
 }
 
@@ -246,11 +249,11 @@ func (s *state) write(addOn *instance, observed []addonv1alpha1.ConfigReference)
 	if isUnknown(addOn.cluster) || meta.FindStatusCondition(status.Conditions, addonv1alpha1.ConditionManifestApplied) == nil {
 		return
 	}
-	probes := reported(s.work)
+	probes := reported(s.works)
 	if s.rendered != nil {
 		probes = s.rendered.Probes
 	}
-	meta.SetStatusCondition(&status.Conditions, available(addOn.Name, probes, s.work))
+	meta.SetStatusCondition(&status.Conditions, available(addOn.Name, probes, s.works))
 }
 
 // observed are the configReferences of an add-on with the generations of what exists, and the hashes of

@@ -5,6 +5,7 @@ package template
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,22 +16,28 @@ import (
 	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 )
 
-// applied is condition ManifestApplied of an add-on with a ManifestWork, nil while the cluster has not
-// reported about its current spec. The texts are those of Open Cluster Management.
-func applied(work *workv1.ManifestWork) *metav1.Condition {
-	reported := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionApplied)
-	switch {
-	case reported == nil || reported.ObservedGeneration != work.Generation:
-		return nil
-	case reported.Status == metav1.ConditionTrue:
-		return &metav1.Condition{
-			Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonManifestsApplied,
-			Message: "manifests of addon are applied successfully",
+// applied is condition ManifestApplied of an add-on with ManifestWorks, nil while the cluster has not
+// reported about the current spec of each. The texts are those of Open Cluster Management.
+func applied(works map[int]*workv1.ManifestWork) *metav1.Condition {
+	pending := false
+	for _, work := range works {
+		reported := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionApplied)
+		switch {
+		case reported == nil || reported.ObservedGeneration != work.Generation:
+			pending = true
+		case reported.Status != metav1.ConditionTrue:
+			return &metav1.Condition{
+				Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestsApplyFailed,
+				Message: "failed to apply the manifests of addon",
+			}
 		}
 	}
+	if pending {
+		return nil
+	}
 	return &metav1.Condition{
-		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestsApplyFailed,
-		Message: "failed to apply the manifests of addon",
+		Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonManifestsApplied,
+		Message: "manifests of addon are applied successfully",
 	}
 }
 
@@ -43,23 +50,25 @@ func notApplied(why string) *metav1.Condition {
 
 // available is condition Available of an add-on with these workloads. The texts are those of Open Cluster
 // Management.
-func available(addOn string, probes []workv1.ResourceIdentifier, work *workv1.ManifestWork) metav1.Condition {
+func available(addOn string, probes []workv1.ResourceIdentifier, works map[int]*workv1.ManifestWork) metav1.Condition {
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: addonv1alpha1.ConditionAvailable, Status: status, Reason: reason, Message: message}
 	}
-	if work == nil {
+	if len(works) == 0 {
 		return condition(metav1.ConditionUnknown, addonv1alpha1.ReasonWorkNotFound, "Addon manifestWork is not found")
 	}
-	reported := meta.FindStatusCondition(work.Status.Conditions, workv1.ConditionAvailable)
-	switch {
-	case reported == nil:
-		return condition(metav1.ConditionUnknown, addonv1alpha1.ReasonWorkNotApplied, "Addon manifestWork is not applied yet")
-	case reported.Status == metav1.ConditionFalse:
-		return condition(metav1.ConditionFalse, addonv1alpha1.ReasonWorkNotApplied, limited(reported.Message))
+	for _, number := range slices.Sorted(maps.Keys(works)) {
+		reported := meta.FindStatusCondition(works[number].Status.Conditions, workv1.ConditionAvailable)
+		switch {
+		case reported == nil:
+			return condition(metav1.ConditionUnknown, addonv1alpha1.ReasonWorkNotApplied, "Addon manifestWork is not applied yet")
+		case reported.Status == metav1.ConditionFalse:
+			return condition(metav1.ConditionFalse, addonv1alpha1.ReasonWorkNotApplied, limited(reported.Message))
+		}
 	}
 	results := 0
 	for _, probe := range probes {
-		values, found := feedbackOf(work, probe)
+		values, found := feedbackOf(works, probe)
 		if !found {
 			continue
 		}
@@ -76,16 +85,15 @@ func available(addOn string, probes []workv1.ResourceIdentifier, work *workv1.Ma
 
 // reported are the workloads whose state the cluster has reported, for an add-on that is not rendered
 // now. Those that are to have no Pods report no number.
-func reported(work *workv1.ManifestWork) []workv1.ResourceIdentifier {
-	if work == nil {
-		return nil
-	}
+func reported(works map[int]*workv1.ManifestWork) []workv1.ResourceIdentifier {
 	var probes []workv1.ResourceIdentifier
-	for _, m := range work.Status.ResourceStatus.Manifests {
-		id := identifierOf(m.ResourceMeta)
-		_, desired := numbersOf(id)
-		if values, _ := feedbackOf(work, id); id.Group == "apps" && values[desired] > 0 {
-			probes = append(probes, id)
+	for _, number := range slices.Sorted(maps.Keys(works)) {
+		for _, m := range works[number].Status.ResourceStatus.Manifests {
+			id := identifierOf(m.ResourceMeta)
+			_, desired := numbersOf(id)
+			if values, _ := feedbackOf(works, id); id.Group == "apps" && values[desired] > 0 {
+				probes = append(probes, id)
+			}
 		}
 	}
 	return probes
@@ -100,21 +108,22 @@ func numbersOf(of workv1.ResourceIdentifier) (ready, desired string) {
 }
 
 // feedbackOf are the reported numbers of an object.
-func feedbackOf(work *workv1.ManifestWork, of workv1.ResourceIdentifier) (map[string]int64, bool) {
-	manifests := work.Status.ResourceStatus.Manifests
-	i := slices.IndexFunc(manifests, func(m workv1.ManifestCondition) bool {
-		return identifierOf(m.ResourceMeta) == of && len(m.StatusFeedback.Values) > 0
-	})
-	if i < 0 {
-		return nil, false
-	}
-	values := map[string]int64{}
-	for _, value := range manifests[i].StatusFeedback.Values {
-		if value.Value.Integer != nil {
-			values[value.Name] = *value.Value.Integer
+func feedbackOf(works map[int]*workv1.ManifestWork, of workv1.ResourceIdentifier) (map[string]int64, bool) {
+	for _, work := range works {
+		for _, m := range work.Status.ResourceStatus.Manifests {
+			if identifierOf(m.ResourceMeta) != of || len(m.StatusFeedback.Values) == 0 {
+				continue
+			}
+			values := map[string]int64{}
+			for _, value := range m.StatusFeedback.Values {
+				if value.Value.Integer != nil {
+					values[value.Name] = *value.Value.Integer
+				}
+			}
+			return values, true
 		}
 	}
-	return values, true
+	return nil, false
 }
 
 func identifierOf(m workv1.ManifestResourceMeta) workv1.ResourceIdentifier {

@@ -4,6 +4,8 @@
 package template
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +37,11 @@ func workWith(status metav1.ConditionStatus, manifests ...workv1.ManifestConditi
 	return work
 }
 
+// the numbers ManifestWorks.
+func the(works ...*workv1.ManifestWork) map[int]*workv1.ManifestWork {
+	return maps.Collect(slices.All(works))
+}
+
 func TestAvailable_FollowsTheWorkloads(t *testing.T) {
 	id := func(resource string) workv1.ResourceIdentifier {
 		return workv1.ResourceIdentifier{Group: "apps", Resource: resource, Namespace: "agents", Name: "a"}
@@ -42,41 +49,43 @@ func TestAvailable_FollowsTheWorkloads(t *testing.T) {
 	both := []workv1.ResourceIdentifier{id("deployments"), id("daemonsets")}
 	for name, tc := range map[string]struct {
 		probes []workv1.ResourceIdentifier
-		work   *workv1.ManifestWork
+		works  map[int]*workv1.ManifestWork
 		want   string
 	}{
 		"no ManifestWork":         {both, nil, "Unknown/WorkNotFound/Addon manifestWork is not found"},
-		"not reported":            {both, &workv1.ManifestWork{}, "Unknown/WorkNotApplied/Addon manifestWork is not applied yet"},
-		"not applied":             {both, workWith(metav1.ConditionFalse), "False/WorkNotApplied/why"},
-		"no result":               {both, workWith(metav1.ConditionTrue), "Unknown/NoProbeResult/Probe results are not returned"},
-		"nothing to probe":        {nil, workWith(metav1.ConditionTrue), "True/ProbeAvailable/dns add-on is available."},
-		"one Pod of a Deployment": {both, workWith(metav1.ConditionTrue, workload("deployments", 1, 3)), "True/ProbeAvailable/dns add-on is available."},
-		"no Pod of a Deployment":  {both, workWith(metav1.ConditionTrue, workload("deployments", 0, 3)), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is 3 but readyReplica is 0 for deployments agents/a"},
-		"some of a DaemonSet":     {both, workWith(metav1.ConditionTrue, workload("daemonsets", 1, 3)), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is 3 but readyReplica is 1 for daemonsets agents/a"},
-		"all of a DaemonSet":      {both, workWith(metav1.ConditionTrue, workload("daemonsets", 3, 3)), "True/ProbeAvailable/dns add-on is available."},
-		"no number":               {both, workWith(metav1.ConditionTrue, workload("deployments", -1, 1)), "False/ProbeUnavailable/Probe addon unavailable with err readyReplica is not probed"},
-		"not known how many":      {both, workWith(metav1.ConditionTrue, workload("deployments", 1, -1)), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is not probed"},
+		"not reported":            {both, the(&workv1.ManifestWork{}), "Unknown/WorkNotApplied/Addon manifestWork is not applied yet"},
+		"not applied":             {both, the(workWith(metav1.ConditionFalse)), "False/WorkNotApplied/why"},
+		"no result":               {both, the(workWith(metav1.ConditionTrue)), "Unknown/NoProbeResult/Probe results are not returned"},
+		"nothing to probe":        {nil, the(workWith(metav1.ConditionTrue)), "True/ProbeAvailable/dns add-on is available."},
+		"one Pod of a Deployment": {both, the(workWith(metav1.ConditionTrue, workload("deployments", 1, 3))), "True/ProbeAvailable/dns add-on is available."},
+		"no Pod of a Deployment":  {both, the(workWith(metav1.ConditionTrue, workload("deployments", 0, 3))), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is 3 but readyReplica is 0 for deployments agents/a"},
+		"some of a DaemonSet":     {both, the(workWith(metav1.ConditionTrue, workload("daemonsets", 1, 3))), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is 3 but readyReplica is 1 for daemonsets agents/a"},
+		"all of a DaemonSet":      {both, the(workWith(metav1.ConditionTrue, workload("daemonsets", 3, 3))), "True/ProbeAvailable/dns add-on is available."},
+		"no number":               {both, the(workWith(metav1.ConditionTrue, workload("deployments", -1, 1))), "False/ProbeUnavailable/Probe addon unavailable with err readyReplica is not probed"},
+		"several ManifestWorks":   {both, the(workWith(metav1.ConditionTrue, workload("deployments", 1, 1)), workWith(metav1.ConditionTrue, workload("daemonsets", 1, 3))), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is 3 but readyReplica is 1 for daemonsets agents/a"},
+		"one of them not applied": {both, the(workWith(metav1.ConditionTrue, workload("deployments", 1, 1)), workWith(metav1.ConditionFalse)), "False/WorkNotApplied/why"},
+		"not known how many":      {both, the(workWith(metav1.ConditionTrue, workload("deployments", 1, -1))), "False/ProbeUnavailable/Probe addon unavailable with err desiredNumberReplicas is not probed"},
 	} {
-		got := available("dns", tc.probes, tc.work)
+		got := available("dns", tc.probes, tc.works)
 		if text := string(got.Status) + "/" + got.Reason + "/" + got.Message; text != tc.want {
 			t.Errorf("%s: %s", name, text)
 		}
 	}
-	if got := reported(workWith(metav1.ConditionTrue, workload("deployments", 1, 1), workload("daemonsets", 1, -1))); len(got) != 1 || got[0].Resource != "deployments" {
+	if got := reported(the(workWith(metav1.ConditionTrue, workload("deployments", 1, 1)), workWith(metav1.ConditionTrue, workload("daemonsets", 1, -1)))); len(got) != 1 || got[0].Resource != "deployments" {
 		t.Errorf("reported: %v", got)
 	}
 }
 
 func TestApplied_WaitsForTheCurrentGeneration(t *testing.T) {
 	work := workWith(metav1.ConditionTrue)
-	if got := applied(work); got == nil || got.Status != metav1.ConditionTrue {
+	if got := applied(the(workWith(metav1.ConditionTrue), work)); got == nil || got.Status != metav1.ConditionTrue {
 		t.Errorf("applied: %v", got)
 	}
-	if got := applied(workWith(metav1.ConditionFalse)); got == nil || got.Status != metav1.ConditionFalse {
+	if got := applied(the(workWith(metav1.ConditionFalse), work)); got == nil || got.Status != metav1.ConditionFalse {
 		t.Errorf("failed: %v", got)
 	}
 	work.Generation = 3
-	if got := applied(work); got != nil {
+	if got := applied(the(workWith(metav1.ConditionTrue), work)); got != nil {
 		t.Errorf("of an earlier generation: %v", got)
 	}
 }

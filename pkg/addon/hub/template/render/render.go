@@ -23,8 +23,9 @@ import (
 const (
 	// mostBytes limits the manifests of a ManifestWork, as its webhook does.
 	mostBytes = 500 << 10
-	// The others limit a template, the containers of all its workloads, and a configuration in JSON
-	// without certificates: each container gets a copy of parts of it.
+	// The others limit all manifests of a template, its registrations, the containers of all its workloads,
+	// and a configuration in JSON without certificates: each container gets a copy of parts of it.
+	mostTotal         = 4 * mostBytes
 	mostManifests     = 500
 	mostRegistrations = 20
 	mostContainers    = 100
@@ -45,8 +46,8 @@ type Inputs struct {
 type Rendered struct {
 	// Namespace is that of the add-on's agent.
 	Namespace string
-	// Deploy is what runs on the cluster, Hook what runs before that is deleted. Either may have no
-	// manifests.
+	// Deploy is what runs on the cluster, which [Divide] divides, Hook what runs before that is deleted.
+	// Either may have no manifests.
 	Deploy, Hook workv1.ManifestWorkSpec
 	// Probes are the workloads whose state is that of the add-on.
 	Probes []workv1.ResourceIdentifier
@@ -65,7 +66,7 @@ func Render(in Inputs) (*Rendered, error) {
 	}
 	values := valuesOf(in)
 	var objects []*unstructured.Unstructured
-	read, written, containers := mostBytes, mostBytes, 0
+	read, written, containers := mostTotal, mostTotal, 0
 	for i, template := range in.Template.Spec.AgentSpec.Workload.Manifests {
 		object, err := decode(template.Raw, values, &read)
 		if err != nil {
@@ -85,9 +86,15 @@ func Render(in Inputs) (*Rendered, error) {
 		if err != nil {
 			return nil, refuse("manifest %d, %s %s: %w", i, object.GetKind(), object.GetName(), err)
 		}
+		if len(raw) > mostBytes {
+			return nil, refuse("manifest %d, %s %s: it has more than %d bytes", i, object.GetKind(), object.GetName(), mostBytes)
+		}
 		manifests = append(manifests, manifest{object: object, raw: raw})
 	}
 	out.deliver(in.Template, manifests)
+	if sizeOf(out.Hook) > mostBytes {
+		return nil, refuse("the manifests for before the deletion have more than %d bytes", mostBytes)
+	}
 	return out, nil
 }
 
@@ -144,7 +151,7 @@ func decode(raw []byte, values map[string]string, budget *int) (*unstructured.Un
 }
 
 func errTooLarge() error {
-	return fmt.Errorf("the manifests have more than %d bytes: use several add-ons", mostBytes)
+	return fmt.Errorf("the manifests have more than %d bytes: use several add-ons", mostTotal)
 }
 
 // namespaceOf is the namespace of the agent: the configured one, that of the first Deployment, that of
@@ -162,7 +169,7 @@ func namespaceOf(in Inputs, objects []*unstructured.Unstructured) string {
 	return cmp.Or(first[deployments], first[daemonSets], addonv1alpha1.DefaultInstallNamespace)
 }
 
-// deliver divides the manifests between the ManifestWorks.
+// deliver separates what runs on the cluster from what runs before that is deleted.
 func (r *Rendered) deliver(template *addonv1alpha1.AddOnTemplate, manifests []manifest) {
 	agent := template.Spec.AgentSpec.DeepCopy()
 	r.Deploy = workv1.ManifestWorkSpec{DeleteOption: agent.DeleteOption, Executor: agent.Executor}

@@ -223,6 +223,7 @@ func TestRender_RefusesWithTheCause(t *testing.T) {
 	signers := inputs(t)
 	signers.Template.Spec.Registration = make([]addonv1alpha1.RegistrationSpec, mostRegistrations+1)
 	containers := `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {template: {spec: {containers: [` + strings.Repeat("{name: c},", mostContainers) + `{name: c}]}}}}`
+	hooks := slices.Repeat([]string{`{apiVersion: v1, kind: Pod, metadata: {name: a, annotations: {addon.open-cluster-management.io/addon-pre-delete: "", x: "` + strings.Repeat("x", mostBytes*3/5) + `"}}, spec: {containers: []}}`}, 2)
 	bomb := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "` + strings.Repeat("{{X}}", 1000) + `"}}`
 	variable := func(value string) addonv1alpha1.AddOnDeploymentConfigSpec {
 		return addonv1alpha1.AddOnDeploymentConfigSpec{CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "X", Value: value}}}
@@ -234,8 +235,10 @@ func TestRender_RefusesWithTheCause(t *testing.T) {
 		"many manifests":          {many, "it has 501 manifests, the limit is 500"},
 		"many registrations":      {signers, "it has 21 registrations, the limit is 20"},
 		"many containers":         {inputs(t, containers), "more than 100 containers"},
-		"a large manifest":        {inputs(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "`+strings.Repeat("x", mostBytes)+`"}}`), "manifest 0: the manifests have more than 512000 bytes: use several add-ons"},
-		"a variable that expands": {configured(inputs(t, bomb), variable(strings.Repeat("x", 1024))), "more than 512000 bytes"},
+		"a large manifest":        {inputs(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: "`+strings.Repeat("x", mostBytes)+`"}}`), "manifest 0, ConfigMap a: it has more than 512000 bytes"},
+		"a large template":        {inputs(t, slices.Repeat([]string{filled("a", mostBytes*3/5)}, 7)...), "manifest 6: the manifests have more than 2048000 bytes: use several add-ons"},
+		"large hooks":             {inputs(t, hooks...), "the manifests for before the deletion have more than 512000 bytes"},
+		"a variable that expands": {configured(inputs(t, bomb), variable(strings.Repeat("x", 4096))), "more than 2048000 bytes"},
 		"a large configuration":   {configured(inputs(t), variable(strings.Repeat("x", mostConfigBytes))), "the AddOnDeploymentConfig has"},
 		"an open variable":        {inputs(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: "{{X"}}`), "a text has {{ without }}"},
 		"no name":                 {inputs(t, `{apiVersion: v1, kind: ConfigMap}`), "manifest 0: it has no apiVersion, kind or metadata.name"},
