@@ -120,7 +120,7 @@ func (o Options) start(mgr ctrl.Manager, accounts cache.Cache, more ...controlle
 	}
 	if o.Delivered != nil {
 		controllers = append(controllers, &fleetagent.Reconciler{
-			Client: hub, Live: mgr.GetAPIReader(), Agents: o.Delivered, Namespace: o.RegistrationNamespace, Workers: o.Workers,
+			Client: hub, Live: mgr.GetAPIReader(), Configs: mgr.GetCache(), Agents: o.Delivered, Namespace: o.RegistrationNamespace, Workers: o.Workers,
 		})
 	}
 	for _, add := range controllers {

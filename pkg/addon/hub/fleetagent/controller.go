@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -40,8 +41,8 @@ const Name = "managedclusteraddon.fleetagent"
 type Agents interface {
 	// Manifests returns the manifests of a Cluster's agent and their version, or only the version if
 	// that is the known one. Those of an agent that is not registered contain a credential with which
-	// only this Cluster can register.
-	Manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error)
+	// only this Cluster can register. Proxy and nodes are those of config, which may be nil.
+	Manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *addonv1alpha1.AddOnDeploymentConfigSpec, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error)
 	// Revoke deletes that credential.
 	Revoke(ctx context.Context, cluster *registrationv1alpha1.Cluster) error
 	// MemberOf is the member of a Cluster, or nil.
@@ -56,6 +57,8 @@ type Reconciler struct {
 	Client client.Client
 	// Live reads complete ManifestWorks, and what must not be outdated.
 	Live client.Reader
+	// Configs is a cache that keeps configurations without Go types.
+	Configs client.Reader
 	// Agents renders agents, and knows members.
 	Agents Agents
 	// Namespace is where clusters register.
@@ -66,7 +69,8 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// SetupWithManager reconciles an add-on when it, its cluster, its member or its ManifestWork changes.
+// SetupWithManager reconciles an add-on when it, its configuration, its cluster, its member or its
+// ManifestWork changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	named := func(object client.Object) bool { return object.GetName() == addonv1alpha1.FleetgateAgent }
 	ofCluster := func(name func(client.Object) string) handler.EventHandler {
@@ -95,6 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.NewPredicateFuncs(named))).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, objects.OfClusterManagementAddOn(r.Client), builder.WithPredicates(described)).
+		Watches(template.AnyDeploymentConfig(), objects.OfConfiguration(r.Client, template.DeploymentConfigs())).
 		Watches(&clusterv1.ManagedCluster{}, byName, builder.WithPredicates(enqueue.Updates(clusterChanged))).
 		Watches(&clusterv1beta1.MemberCluster{}, byName, builder.WithPredicates(enqueue.Updates(memberChanged))).
 		Watches(&registrationv1alpha1.Cluster{}, created).
@@ -125,6 +130,9 @@ func memberChanged(before, after *clusterv1beta1.MemberCluster) bool {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if req.Name != addonv1alpha1.FleetgateAgent {
+		return ctrl.Result{}, nil // Another add-on has the same configuration.
+	}
 	addOn := &addonv1alpha1.ManagedClusterAddOn{}
 	exists, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, addOn, "reading ManagedClusterAddOn %s", req.NamespacedName)
 	switch {
@@ -143,13 +151,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) report(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, known *facts) error {
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		known.desiredStatus(&addOn.Status)
+		template.ReportHosting(&addOn.Status, addOn)
 	}, "writing the status of ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name)
 }
 
 // reconcile delivers the agent of a cluster, and returns what is known of it.
 func (r *Reconciler) reconcile(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) (*facts, error) {
-	known := &facts{cluster: &clusterv1.ManagedCluster{}}
-	enabled, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: addOn.Name}, &addonv1alpha1.ClusterManagementAddOn{}, "reading ClusterManagementAddOn %q", addOn.Name)
+	known, of := &facts{cluster: &clusterv1.ManagedCluster{}}, &addonv1alpha1.ClusterManagementAddOn{}
+	enabled, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: addOn.Name}, of, "reading ClusterManagementAddOn %q", addOn.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +188,28 @@ func (r *Reconciler) reconcile(ctx context.Context, addOn *addonv1alpha1.Managed
 			return nil, err
 		}
 	}
+	if err := r.configure(ctx, known, addOn, of); err != nil {
+		return nil, err
+	}
 	return known, r.deliver(ctx, known, fleet)
+}
+
+// configure reads the configuration of the agent.
+func (r *Reconciler) configure(ctx context.Context, known *facts, addOn *addonv1alpha1.ManagedClusterAddOn, of *addonv1alpha1.ClusterManagementAddOn) error {
+	config, current, references, err := template.DeploymentConfigOf(ctx, r.Configs, addOn, of)
+	known.config, known.references, known.unconfigured = config, references, refusal.Of(err)
+	known.hashes, _ = objects.Hashes(addOn)
+	switch {
+	case known.unconfigured != nil:
+		return nil
+	case err != nil:
+		return err
+	case !current:
+		known.unconfigured = refusal.New(addonv1alpha1.ReasonConfigurationsNotConfigured, "The rollout has not given the cluster its current configurations")
+		return nil
+	}
+	known.unconfigured = unsupported(config)
+	return nil
 }
 
 // clusterOf is the Cluster of fleet.cattle.io with the name, or nil.
@@ -233,10 +263,10 @@ func (r *Reconciler) deliver(ctx context.Context, known *facts, fleet *registrat
 		}
 	}
 	registered := isRegistered(member) || !fleet.Status.Agent.LastSeen.IsZero()
-	if known.work, known.refused, err = r.ensureWork(ctx, fleet, registered); err != nil {
+	if known.work, known.refused, err = r.ensureWork(ctx, known, fleet, registered); err != nil {
 		return err
 	}
-	if known.refused != nil {
+	if known.refused != nil && known.unconfigured == nil {
 		known.again = retryLater
 	}
 	if registered && known.refused == nil {
@@ -246,21 +276,23 @@ func (r *Reconciler) deliver(ctx context.Context, known *facts, fleet *registrat
 }
 
 // ensureWork creates or updates the ManifestWork, or returns why it cannot.
-func (r *Reconciler) ensureWork(ctx context.Context, fleet *registrationv1alpha1.Cluster, registered bool) (*workv1.ManifestWork, *refusal.Refusal, error) {
+func (r *Reconciler) ensureWork(ctx context.Context, known *facts, fleet *registrationv1alpha1.Cluster, registered bool) (*workv1.ManifestWork, *refusal.Refusal, error) {
 	work, key := &workv1.ManifestWork{}, client.ObjectKey{Namespace: fleet.Name, Name: workName}
 	exists, err := reconcileutil.GetIfExists(ctx, r.Live, key, work, "reading ManifestWork %s", key)
-	if err != nil {
-		return nil, nil, err
+	if err != nil || known.unconfigured != nil {
+		return work, known.unconfigured, err
 	}
-	manifests, version, refused, err := r.Agents.Manifests(ctx, fleet, registered, knownVersion(work))
-	switch {
-	case err != nil || refused != nil:
+	manifests, version, refused, err := r.Agents.Manifests(ctx, fleet, known.config, registered, knownVersion(work))
+	if err != nil || refused != nil {
 		return work, refused, err
-	case manifests == nil:
-		return work, nil, nil
 	}
-	desired, err := desiredWork(key, manifests, version)
-	if err != nil {
+	desired := work.DeepCopy()
+	if manifests != nil {
+		if desired, err = desiredWork(key, manifests, version); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := setHashes(desired, known.hashes); err != nil {
 		return nil, nil, err
 	}
 	if !exists {
@@ -272,7 +304,12 @@ func (r *Reconciler) ensureWork(ctx context.Context, fleet *registrationv1alpha1
 	return work, nil, reconcileutil.Patch(ctx, r.Client, work, func() {
 		work.Spec = desired.Spec
 		metav1.SetMetaDataLabel(&work.ObjectMeta, addonv1alpha1.AddOnNameLabel, addonv1alpha1.FleetgateAgent)
-		metav1.SetMetaDataAnnotation(&work.ObjectMeta, addonv1alpha1.AgentVersionAnnotation, desired.Annotations[addonv1alpha1.AgentVersionAnnotation])
+		for _, key := range []string{addonv1alpha1.AgentVersionAnnotation, workv1.ConfigSpecHashAnnotation} {
+			delete(work.Annotations, key)
+			if value := desired.Annotations[key]; value != "" {
+				metav1.SetMetaDataAnnotation(&work.ObjectMeta, key, value)
+			}
+		}
 	}, "updating ManifestWork %s", key)
 }
 

@@ -5,6 +5,9 @@ package fleetagent
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -32,10 +37,13 @@ type agents struct {
 	revoked int
 }
 
-func (a *agents) Manifests(_ context.Context, _ *registrationv1alpha1.Cluster, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error) {
+func (a *agents) Manifests(_ context.Context, _ *registrationv1alpha1.Cluster, config *addonv1alpha1.AddOnDeploymentConfigSpec, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error) {
 	version := "first"
 	if registered {
 		version = "registered"
+	}
+	if config != nil {
+		version += "-" + config.ProxyConfig.HTTPSProxy
 	}
 	if version == known {
 		return nil, version, nil, nil
@@ -56,15 +64,18 @@ func (a *agents) Mirrors(context.Context, *clusterv1.ManagedCluster) (bool, erro
 	return a.mirrors, nil
 }
 
-func reconciler(of *agents, objects ...client.Object) *Reconciler {
+func reconciler(of *agents, all ...client.Object) *Reconciler {
 	known := build.Scheme(addonv1alpha1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme, workv1.AddToScheme, registrationv1alpha1.AddToScheme)
-	objects = append(objects, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named(addonv1alpha1.FleetgateAgent)})
-	hub := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}, &workv1.ManifestWork{}).WithObjects(objects...).Build()
-	return &Reconciler{Client: hub, Live: hub, Agents: of, Namespace: "clusters"}
+	all = append(all, &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named(addonv1alpha1.FleetgateAgent)})
+	hub := fake.NewClientBuilder().WithScheme(known).WithStatusSubresource(&addonv1alpha1.ManagedClusterAddOn{}, &workv1.ManifestWork{}).WithObjects(all...).Build()
+	return &Reconciler{Client: hub, Live: hub, Configs: hub, Agents: of, Namespace: "clusters"}
 }
 
+// edgeAddOn is the add-on with the configurations that it was given.
 func edgeAddOn() *addonv1alpha1.ManagedClusterAddOn {
-	return &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: build.In("edge", addonv1alpha1.FleetgateAgent)}
+	addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: build.In("edge", addonv1alpha1.FleetgateAgent)}
+	addOn.Status.Conditions = []metav1.Condition{{Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue}}
+	return addOn
 }
 
 // reconciled reconciles the add-on of the cluster, and returns its condition Available.
@@ -151,6 +162,75 @@ func TestReconcile_FollowsTheAgentUntilItLeaves(t *testing.T) {
 	if got := reconciled(t, r); got != "gone" || !exists(t, r, cluster) || len(cluster.Annotations) > 0 {
 		t.Errorf("the agent is gone: %s, %+v", got, cluster)
 	}
+}
+
+func TestReconcile_DeliversTheConfigurationThatTheClusterWasGiven(t *testing.T) {
+	config := &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: build.In("settings", "proxy")}
+	config.Spec.ProxyConfig.HTTPSProxy = "proxy"
+	name := addonv1alpha1.ConfigReferent{Namespace: "settings", Name: "proxy"}
+	addOn, of := edgeAddOn(), &agents{}
+	addOn.Annotations = map[string]string{addonv1alpha1.HostingClusterAnnotation: "host"}
+	addOn.Spec.Configs = []addonv1alpha1.AddOnConfig{{ConfigGroupResource: template.DeploymentConfigs(), ConfigReferent: name}}
+	r := reconciler(of, addOn, acceptedCluster("edge"), config)
+	given := func(change func(*addonv1alpha1.ManagedClusterAddOnStatus)) {
+		t.Helper()
+		if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn); err != nil {
+			t.Fatal(err)
+		}
+		change(&addOn.Status)
+		if err := r.Client.Status().Update(t.Context(), addOn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	given(func(status *addonv1alpha1.ManagedClusterAddOnStatus) {
+		status.Conditions[0].Status = metav1.ConditionFalse
+	})
+	if got := reconciled(t, r); got != "False ConfigurationsNotConfigured" || exists(t, r, edgeWork()) {
+		t.Errorf("before the rollout: %s", got)
+	}
+	given(func(status *addonv1alpha1.ManagedClusterAddOnStatus) {
+		meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue, Reason: "ConfigurationsConfigured"})
+		status.ConfigReferences = []addonv1alpha1.ConfigReference{{ConfigGroupResource: template.DeploymentConfigs(), ConfigReferent: name, DesiredConfig: &addonv1alpha1.ConfigSpecHash{ConfigReferent: name}}}
+	})
+	reconciled(t, r) // It writes the hash.
+	work := edgeWork()
+	if got := reconciled(t, r); got != "False WaitingForKlusterlet" || !exists(t, r, work) || knownVersion(work) != "first-proxy" {
+		t.Errorf("configured: %s, %q", got, knownVersion(work))
+	}
+	if hashes, complete := objects.Hashes(live(t, r)); !complete || work.Annotations[workv1.ConfigSpecHashAnnotation] != fmt.Sprintf(`{"addondeploymentconfigs.addon.open-cluster-management.io/settings/proxy":%q}`, slices.Collect(maps.Values(hashes))[0]) {
+		t.Errorf("hashes: %v, %v", hashes, work.Annotations)
+	}
+
+	of.member = reported("True", "True")
+	work.UID = "work" // The fake API server gives it none.
+	if err := r.Client.Update(t.Context(), work); err != nil {
+		t.Fatal(err)
+	}
+	config.Spec.Registries = []addonv1alpha1.ImageMirror{{Mirror: "mallory.example.com"}}
+	if err := r.Client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	reconciled(t, r)
+	if got := reconciled(t, r); got != "True FeatureAvailable" || !exists(t, r, work) || knownVersion(work) != "first-proxy" {
+		t.Errorf("not supported: %s, %q", got, knownVersion(work))
+	}
+	applied := meta.FindStatusCondition(live(t, r).Status.Conditions, addonv1alpha1.ConditionManifestApplied)
+	if applied == nil || applied.Status != metav1.ConditionFalse || applied.Message != "The AddOnDeploymentConfig has registries, which fleetgate-agent does not support; configure one that has only proxyConfig.httpsProxy, proxyConfig.noProxy and nodePlacement" {
+		t.Errorf("not supported: %v", applied)
+	}
+	if hosting := meta.FindStatusCondition(live(t, r).Status.Conditions, addonv1alpha1.ConditionHostingManifestApplied); hosting == nil || hosting.Status != metav1.ConditionFalse {
+		t.Errorf("hosted: %v", hosting)
+	}
+}
+
+// live is the add-on.
+func live(t *testing.T, r *Reconciler) *addonv1alpha1.ManagedClusterAddOn {
+	t.Helper()
+	addOn := edgeAddOn()
+	if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(addOn), addOn); err != nil {
+		t.Fatal(err)
+	}
+	return addOn
 }
 
 func TestReconcile_DeliversNothing(t *testing.T) {

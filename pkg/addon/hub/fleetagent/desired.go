@@ -4,6 +4,7 @@
 package fleetagent
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -50,6 +51,43 @@ func refuse(enabled bool, cluster *clusterv1.ManagedCluster, fleet *registration
 
 func memberExists(name string) *refusal.Refusal {
 	return refusal.New(addonv1alpha1.ReasonMemberExists, "MemberCluster %q was not created for this ManagedCluster; delete it, or let one of the clusters join with another name", name)
+}
+
+// unsupported refuses what an AddOnDeploymentConfig sets and the agent does not take from there, or nil.
+// The image is the gateway's: a user who may change the configuration could otherwise run any program on
+// the cluster.
+func unsupported(config *addonv1alpha1.AddOnDeploymentConfigSpec) *refusal.Refusal {
+	if config == nil {
+		return nil
+	}
+	field := ""
+	switch {
+	case len(config.CustomizedVariables) > 0:
+		field = "customizedVariables"
+	case len(config.Registries) > 0:
+		field = "registries"
+	case len(config.ProxyConfig.CABundle) > 0:
+		field = "proxyConfig.caBundle"
+	case len(config.ResourceRequirements) > 0:
+		field = "resourceRequirements"
+	default:
+		return nil
+	}
+	return refusal.New(addonv1alpha1.ReasonConfigurationUnsupported, "The AddOnDeploymentConfig has %s, which %s does not support; configure one that has only proxyConfig.httpsProxy, proxyConfig.noProxy and nodePlacement", field, addonv1alpha1.FleetgateAgent)
+}
+
+// setHashes records which configurations a ManifestWork was made from.
+func setHashes(work *workv1.ManifestWork, hashes map[string]string) error {
+	if len(hashes) == 0 {
+		delete(work.Annotations, workv1.ConfigSpecHashAnnotation)
+		return nil
+	}
+	text, err := json.Marshal(hashes)
+	if err != nil {
+		return fmt.Errorf("writing the hashes of configurations: %w", err)
+	}
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1.ConfigSpecHashAnnotation, string(text))
+	return nil
 }
 
 // isFor reports whether the add-on created a Cluster for this very ManagedCluster.

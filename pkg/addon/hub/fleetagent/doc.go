@@ -11,8 +11,9 @@
 // the cluster's namespace. If the add-on is removed, the member leaves before its agent is deleted, and
 // what was placed stays.
 //
-// A user who creates a ManagedClusterAddOn decides only that the agent runs. Where it runs and from which
-// image is the gateway's configuration: spec.installNamespace, spec.configs and annotations do not count.
+// A user who creates a ManagedClusterAddOn decides only that the agent runs. From which image and in
+// which namespace is the gateway's configuration: spec.installNamespace and annotations do not count. An
+// AddOnDeploymentConfig, which is rolled out like that of any add-on, decides on the proxy and the nodes.
 // An object that the add-on did not create is not changed, and nothing is deleted because something else
 // is missing. A cluster that has fleetgate's own agent already gets no other.
 package fleetagent

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -30,6 +31,12 @@ type facts struct {
 	own bool
 	// refused says why nothing is delivered, or no update.
 	refused *refusal.Refusal
+	// config may be nil. Unconfigured says why it cannot be applied, or not yet.
+	config       *addonv1alpha1.AddOnDeploymentConfigSpec
+	unconfigured *refusal.Refusal
+	// references are the configurations of the add-on, and hashes those that its status had.
+	references []addonv1alpha1.ConfigReference
+	hashes     map[string]string
 	// work is nil before the first delivery.
 	work *workv1.ManifestWork
 	// ready is the message of the Cluster, and member its member or nil.
@@ -47,6 +54,10 @@ func (f *facts) desiredStatus(status *addonv1alpha1.ManagedClusterAddOnStatus) {
 		return
 	}
 	status.Namespace = addonv1alpha1.FleetgateAgentNamespace
+	status.SupportedConfigs = []addonv1alpha1.ConfigGroupResource{template.DeploymentConfigs()}
+	if f.references != nil {
+		status.ConfigReferences = f.references
+	}
 	if f.work != nil && f.work.UID != "" {
 		meta.SetStatusCondition(&status.Conditions, f.manifestApplied())
 	}
@@ -101,6 +112,9 @@ func ofMember(member *clusterv1beta1.MemberCluster) metav1.Condition {
 }
 
 func (f *facts) manifestApplied() metav1.Condition {
+	if f.refused != nil && f.refused.Reason != addonv1alpha1.ReasonConfigurationsNotConfigured {
+		return metav1.Condition{Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestWorkApplyFailed, Message: f.refused.Message}
+	}
 	if isApplied(f.work) {
 		return metav1.Condition{Type: addonv1alpha1.ConditionManifestApplied, Status: metav1.ConditionTrue, Reason: addonv1alpha1.ReasonManifestsApplied, Message: "manifests of addon are applied successfully"}
 	}

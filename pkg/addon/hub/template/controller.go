@@ -236,6 +236,7 @@ func (s *state) write(addOn *instance, observed []addonv1alpha1.ConfigReference)
 	status.SupportedConfigs = []configKind{templates(), deploymentConfigs()}
 	status.HealthCheck.Mode = addonv1alpha1.HealthCheckCustomized
 	status.ConfigReferences = observed
+	ReportHosting(status, addOn)
 	if s.registrations != nil {
 		status.Registrations = *s.registrations
 	}

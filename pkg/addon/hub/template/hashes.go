@@ -64,6 +64,11 @@ func UsesTemplates(addOn *addonv1alpha1.ClusterManagementAddOn) bool {
 	return false
 }
 
+// isServed reports whether the gateway is the manager of an add-on, so that nobody else writes hashes.
+func isServed(addOn *addonv1alpha1.ClusterManagementAddOn) bool {
+	return UsesTemplates(addOn) || addOn.Name == addonv1alpha1.FleetgateAgent && objects.ManagedByHub(addOn)
+}
+
 // configs reads configurations from a cache.
 type configs struct{ client.Reader }
 
@@ -108,7 +113,7 @@ var _ reconcile.Reconciler = (*Hashes)(nil)
 // SetupWithManager reconciles an add-on when it or a configuration changes. Configurations are few.
 func (r *Hashes) SetupWithManager(mgr ctrl.Manager) error {
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		return enqueue.Those(ctx, r.Client, &addonv1alpha1.ClusterManagementAddOnList{}, UsesTemplates)
+		return enqueue.Those(ctx, r.Client, &addonv1alpha1.ClusterManagementAddOnList{}, isServed)
 	})
 	return reconcileutil.SetupError(HashesName, ctrl.NewControllerManagedBy(mgr).
 		Named(HashesName).
@@ -123,7 +128,7 @@ func (r *Hashes) SetupWithManager(mgr ctrl.Manager) error {
 func (r *Hashes) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	addOn := &addonv1alpha1.ClusterManagementAddOn{}
 	exists, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, addOn, "reading ClusterManagementAddOn %q", req.Name)
-	if !exists || addOn.DeletionTimestamp != nil || !UsesTemplates(addOn) {
+	if !exists || addOn.DeletionTimestamp != nil || !isServed(addOn) {
 		return ctrl.Result{}, err
 	}
 	status := addOn.Status.DeepCopy()

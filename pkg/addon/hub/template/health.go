@@ -48,6 +48,19 @@ func notApplied(why string) *metav1.Condition {
 	}
 }
 
+// ReportHosting says that the agent of an add-on without a manager of its own runs on its own cluster.
+func ReportHosting(status *addonv1alpha1.ManagedClusterAddOnStatus, addOn metav1.Object) {
+	host := addOn.GetAnnotations()[addonv1alpha1.HostingClusterAnnotation]
+	if host == "" {
+		meta.RemoveStatusCondition(&status.Conditions, addonv1alpha1.ConditionHostingManifestApplied)
+		return
+	}
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
+		Type: addonv1alpha1.ConditionHostingManifestApplied, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonManifestWorkApplyFailed,
+		Message: limited(fmt.Sprintf("The add-on has no hosted mode, so its agent does not run on cluster %q but on its own; remove annotation %s", host, addonv1alpha1.HostingClusterAnnotation)),
+	})
+}
+
 // available is condition Available of an add-on with these workloads. The texts are those of Open Cluster
 // Management.
 func available(addOn string, probes []workv1.ResourceIdentifier, works map[int]*workv1.ManifestWork) metav1.Condition {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 )
 
@@ -87,6 +88,20 @@ func TestApplied_WaitsForTheCurrentGeneration(t *testing.T) {
 	work.Generation = 3
 	if got := applied(the(workWith(metav1.ConditionTrue), work)); got != nil {
 		t.Errorf("of an earlier generation: %v", got)
+	}
+}
+
+func TestReportHosting_SaysWhereTheAgentRuns(t *testing.T) {
+	addOn := &addonv1alpha1.ManagedClusterAddOn{}
+	addOn.Annotations = map[string]string{addonv1alpha1.HostingClusterAnnotation: "host"}
+	ReportHosting(&addOn.Status, addOn)
+	if c := addOn.Status.Conditions; len(c) != 1 || c[0].Type != "HostingManifestApplied" || c[0].Status != metav1.ConditionFalse ||
+		c[0].Message != `The add-on has no hosted mode, so its agent does not run on cluster "host" but on its own; remove annotation addon.open-cluster-management.io/hosting-cluster-name` {
+		t.Errorf("got %v", c)
+	}
+	addOn.Annotations = nil
+	if ReportHosting(&addOn.Status, addOn); len(addOn.Status.Conditions) > 0 {
+		t.Errorf("not hosted: %v", addOn.Status.Conditions)
 	}
 }
 

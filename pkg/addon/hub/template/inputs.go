@@ -81,14 +81,22 @@ func (c configs) inputs(ctx context.Context, of *instance) (*render.Inputs, erro
 	if err != nil || !current && !leaving {
 		return nil, err
 	}
-	config := &addonv1alpha1.AddOnDeploymentConfig{}
-	if named = of.reference(deploymentConfigs()); named != nil {
-		if current, err = c.load(ctx, deploymentConfigs(), named, config); err != nil || !current && !leaving {
-			return nil, err
-		}
-		in.Config = &config.Spec
+	if in.Config, current, err = c.deploymentConfig(ctx, of); err != nil || !current && !leaving {
+		return nil, err
 	}
 	return in, nil
+}
+
+// deploymentConfig is the AddOnDeploymentConfig that an add-on was given, nil for none, and whether that
+// is its current version.
+func (c configs) deploymentConfig(ctx context.Context, of *instance) (*addonv1alpha1.AddOnDeploymentConfigSpec, bool, error) {
+	named := of.reference(deploymentConfigs())
+	if named == nil {
+		return nil, true, nil
+	}
+	config := &addonv1alpha1.AddOnDeploymentConfig{}
+	current, err := c.load(ctx, deploymentConfigs(), named, config)
+	return &config.Spec, current, err
 }
 
 // load reads a configuration and reports whether it is the version that the add-on was given.

@@ -48,7 +48,19 @@ type agentValues struct {
 	Affinity                         *corev1.Affinity              `json:"affinity,omitempty"`
 	Resources                        *corev1.ResourceRequirements  `json:"resources,omitempty"`
 	ExtraEnv                         []corev1.EnvVar               `json:"extraEnv,omitempty"`
-	Accounts                         *accountValues                `json:"accounts,omitempty"`
+	*deliveredValues                 `json:",inline"`
+}
+
+// deliveredValues are further values of agents that klusterlets install.
+type deliveredValues struct {
+	Accounts     accountValues     `json:"accounts"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	Proxy        proxyValues       `json:"proxy,omitzero"`
+}
+
+type proxyValues struct {
+	HTTPSProxy string `json:"httpsProxy,omitempty"`
+	NoProxy    string `json:"noProxy,omitempty"`
 }
 
 type accountValues struct {
@@ -62,13 +74,13 @@ type imageValues struct {
 }
 
 // valuesFor are the values with which the agent is installed on a cluster.
-func (r *Reconciler) valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues, accounts *accountValues) (json.RawMessage, error) {
+func (r *Reconciler) valuesFor(cluster *registrationv1alpha1.Cluster, token registrationv1alpha1.AgentValues, delivered *deliveredValues) (json.RawMessage, error) {
 	spec := cluster.Spec
 	values, err := json.Marshal(agentValues{
 		AgentValues: token, ClientID: spec.ClientID,
 		Image: imageAt(spec.PrivateRepoURL, r.Image), ImagePullSecrets: ptr.Deref(spec.AgentPullSecrets, nil),
 		HostNetwork: r.Agents.hostNetworkOf(cluster), Tolerations: r.Agents.tolerationsOf(cluster), Affinity: spec.AgentAffinity,
-		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars, Accounts: accounts,
+		Resources: spec.AgentResources, ExtraEnv: spec.AgentEnvVars, deliveredValues: delivered,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("writing the values of the agent: %w", err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,7 +35,8 @@ type Delivered struct {
 
 // Manifests returns the manifests of a Cluster's agent and their version, or only the version if that
 // is known already. They contain the registration token of this Cluster until its agent is registered.
-func (d *Delivered) Manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error) {
+// Proxy and nodes are those of config, which may be nil.
+func (d *Delivered) Manifests(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *addonv1alpha1.AddOnDeploymentConfigSpec, registered bool, known string) ([]*unstructured.Unstructured, string, *refusal.Refusal, error) {
 	if d.Image == "" {
 		return nil, "", refusal.New(ReasonImageMissing, "The gateway does not know the agent's image; set registration.agentImage of the gateway"), nil
 	}
@@ -52,11 +54,15 @@ func (d *Delivered) Manifests(ctx context.Context, cluster *registrationv1alpha1
 		}
 		issued = token.UID
 	}
-	version, err := hash.JSON([]any{d.ChartHash, d.Image, d.Agents, d.HubURL, string(d.HubCA), cluster.Spec.ClientID, issued})
+	content := []any{d.ChartHash, d.Image, d.Agents, d.HubURL, string(d.HubCA), cluster.Spec.ClientID, issued}
+	if config != nil {
+		content = append(content, config.ProxyConfig, config.NodePlacement)
+	}
+	version, err := hash.JSON(content)
 	if err != nil || version == known {
 		return nil, version, nil, err
 	}
-	objects, err := d.render(ctx, cluster, *values)
+	objects, err := d.render(ctx, cluster, config, *values)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", nil, err
@@ -73,10 +79,22 @@ func (d *Delivered) Manifests(ctx context.Context, cluster *registrationv1alpha1
 
 // render uses nothing of the Cluster's spec but the client ID: everybody who may write Clusters in the
 // namespace could otherwise choose the image and the environment of an agent with all rights.
-func (d *Delivered) render(ctx context.Context, cluster *registrationv1alpha1.Cluster, values registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
+func (d *Delivered) render(ctx context.Context, cluster *registrationv1alpha1.Cluster, config *addonv1alpha1.AddOnDeploymentConfigSpec, values registrationv1alpha1.AgentValues) ([]*unstructured.Unstructured, error) {
 	bare := &registrationv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}
 	bare.Spec.ClientID = cluster.Spec.ClientID
-	text, err := d.valuesFor(bare, values, &accountValues{Namespace: addonv1alpha1.FleetgateAgentAccounts})
+	delivered := &deliveredValues{Accounts: accountValues{Namespace: addonv1alpha1.FleetgateAgentAccounts}}
+	if config != nil {
+		delivered.Proxy = proxyValues{HTTPSProxy: config.ProxyConfig.HTTPSProxy, NoProxy: config.ProxyConfig.NoProxy}
+		if nodes := config.NodePlacement; nodes != nil {
+			delivered.NodeSelector = nodes.NodeSelector
+			for _, t := range nodes.Tolerations {
+				bare.Spec.AgentTolerations = append(bare.Spec.AgentTolerations, corev1.Toleration{
+					Key: t.Key, Operator: corev1.TolerationOperator(t.Operator), Value: t.Value, Effect: corev1.TaintEffect(t.Effect), TolerationSeconds: t.TolerationSeconds,
+				})
+			}
+		}
+	}
+	text, err := d.valuesFor(bare, values, delivered)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func deploymentIn(objects []*unstructured.Unstructured) *unstructured.Unstructur
 
 func TestDelivered_TakesNothingFromTheClusterButItsClientID(t *testing.T) {
 	d, cluster := delivery(t)
-	objects, version, refused, err := d.Manifests(t.Context(), cluster, false, "")
+	objects, version, refused, err := d.Manifests(t.Context(), cluster, nil, false, "")
 	if err != nil || refused != nil || version == "" {
 		t.Fatalf("got %v, %v, %q", refused, err, version)
 	}
@@ -86,16 +86,42 @@ func TestDelivered_TakesNothingFromTheClusterButItsClientID(t *testing.T) {
 	}
 }
 
+func TestDelivered_HasProxyAndNodesOfTheConfiguration(t *testing.T) {
+	d, cluster := delivery(t)
+	_, version, _, err := d.Manifests(t.Context(), cluster, nil, false, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &addonv1alpha1.AddOnDeploymentConfigSpec{
+		ProxyConfig:   addonv1alpha1.ProxyConfig{HTTPSProxy: "http://proxy:3128", NoProxy: "10.0.0.0/8"},
+		NodePlacement: &addonv1alpha1.NodePlacement{NodeSelector: map[string]string{"disk": "ssd"}, Tolerations: []addonv1alpha1.Toleration{{Key: "infra", Operator: "Exists"}}},
+		Registries:    []addonv1alpha1.ImageMirror{{Mirror: "mallory.example.com"}},
+	}
+	objects, other, refused, err := d.Manifests(t.Context(), cluster, config, false, version)
+	if err != nil || refused != nil || other == version {
+		t.Fatalf("got %v, %v, %q", refused, err, other)
+	}
+	text := textOf(t, []*unstructured.Unstructured{deploymentIn(objects)})
+	for _, want := range []string{`"name":"HTTPS_PROXY","value":"http://proxy:3128"`, `,10.0.0.0/8"`, `"nodeSelector":{"disk":"ssd"}`, `{"key":"infra","operator":"Exists"}`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in %s", want, text)
+		}
+	}
+	if strings.Contains(text, "mallory") {
+		t.Error("the image is that of the configuration")
+	}
+}
+
 func TestDelivered_ContainsTheTokenUntilTheAgentIsRegistered(t *testing.T) {
 	d, cluster := delivery(t)
-	before, version, _, err := d.Manifests(t.Context(), cluster, false, "")
+	before, version, _, err := d.Manifests(t.Context(), cluster, nil, false, "")
 	if err != nil || !strings.Contains(textOf(t, before), "top-secret") {
 		t.Fatalf("no token: %v", err)
 	}
-	if again, same, _, err := d.Manifests(t.Context(), cluster, false, version); again != nil || same != version || err != nil {
+	if again, same, _, err := d.Manifests(t.Context(), cluster, nil, false, version); again != nil || same != version || err != nil {
 		t.Errorf("rendered again: %v, %q, %v", again, same, err)
 	}
-	after, other, _, err := d.Manifests(t.Context(), cluster, true, version)
+	after, other, _, err := d.Manifests(t.Context(), cluster, nil, true, version)
 	if err != nil || other == version || strings.Contains(textOf(t, after), "top-secret") {
 		t.Errorf("the token is still there: %v, %q", err, other)
 	}
@@ -134,12 +160,12 @@ func TestDelivered_RevokesOnlyTheTokenOfTheCluster(t *testing.T) {
 func TestDelivered_NeedsAnImageAndAToken(t *testing.T) {
 	d, cluster := delivery(t)
 	d.Image = ""
-	if _, _, refused, err := d.Manifests(t.Context(), cluster, false, ""); refused == nil || refused.Reason != ReasonImageMissing || err != nil {
+	if _, _, refused, err := d.Manifests(t.Context(), cluster, nil, false, ""); refused == nil || refused.Reason != ReasonImageMissing || err != nil {
 		t.Errorf("no image: %v, %v", refused, err)
 	}
 	d, cluster = delivery(t)
 	cluster.UID = "another" // The token is that of a former Cluster.
-	if _, _, refused, err := d.Manifests(t.Context(), cluster, false, ""); refused == nil || refused.Reason != ReasonTokenConflict || err != nil {
+	if _, _, refused, err := d.Manifests(t.Context(), cluster, nil, false, ""); refused == nil || refused.Reason != ReasonTokenConflict || err != nil {
 		t.Errorf("foreign token: %v, %v", refused, err)
 	}
 }
