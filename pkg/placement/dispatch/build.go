@@ -173,6 +173,7 @@ func workAnnotations(spec *placementv1beta1.ResourceBindingSpec) (map[string]str
 		placementv1beta1.ParentResourceSnapshotNameAnnotation:                spec.ResourceSnapshotName,
 		placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation:        namespacedHash,
 		placementv1beta1.ParentClusterResourceOverrideSnapshotHashAnnotation: clusterHash,
+		placementv1beta1.DeletionCauseAnnotation:                             placementv1beta1.DeletionNone,
 	}, nil
 }
 

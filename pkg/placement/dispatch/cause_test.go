@@ -35,6 +35,9 @@ func TestFinalize_AnnotatesWorksWithDeletionCause(t *testing.T) {
 		placement client.Object
 		has, want map[string]string
 	}{
+		"Work has no cause yet": {nil, map[string]string{causeKey: placementv1beta1.DeletionNone}, gone},
+		"Work has no cause yet and placement exists": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+			map[string]string{causeKey: placementv1beta1.DeletionNone}, changed},
 		"placement exists":                     {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, nil, changed},
 		"placement is being deleted":           {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, nil, gone},
 		"placement is deleted":                 {nil, nil, gone},

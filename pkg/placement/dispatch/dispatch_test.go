@@ -132,6 +132,10 @@ func TestUpToDate(t *testing.T) {
 		"edited manifests":                   {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = nil }, false},
 		"another apply strategy":             {func(w *placementv1beta1.Work) { w.Spec.ApplyStrategy = nil }, false},
 		"unreadable manifests":               {func(w *placementv1beta1.Work) { w.Spec.Workload.Manifests = manifests("{") }, false},
+		"a previous gateway made it":         {func(w *placementv1beta1.Work) { delete(w.Annotations, placementv1beta1.DeletionCauseAnnotation) }, true},
+		"a cause of a deletion that did not happen": {func(w *placementv1beta1.Work) {
+			w.Annotations[placementv1beta1.DeletionCauseAnnotation] = placementv1beta1.DeletionPlacementChanged
+		}, false},
 		"other overrides": {func(w *placementv1beta1.Work) {
 			w.Annotations[placementv1beta1.ParentResourceOverrideSnapshotHashAnnotation] = "x"
 		}, false},
@@ -419,6 +423,7 @@ func TestWorkAnnotations_StayTheSame(t *testing.T) {
 		"kubernetes-fleet.io/parent-resource-snapshot-name":                  "p-3-snapshot",
 		"kubernetes-fleet.io/parent-resource-override-snapshot-hash":         "5dd2ff4589efe61386b858b1241aab743eb2153d9f82d286786304eec87d777c",
 		"kubernetes-fleet.io/parent-cluster-resource-override-snapshot-hash": "b9d9c6ec3960303f995207b79de450d884dd94ef8eed8c8a50451aaa83622112",
+		"fleetgate.io/deletion-cause":                                        "None",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)

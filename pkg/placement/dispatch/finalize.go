@@ -62,7 +62,9 @@ func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
 }
 
 // A member's agent cannot see why a Work is deleted, and its action depends on that: a change of a
-// placement is no request to remove data. So a Work is annotated before its deletion.
+// placement is no request to remove data. So a Work is annotated before its deletion. Until then it says
+// that there is no cause: a user who deletes a namespace or a CustomResourceDefinition, and the garbage
+// collector after a restore, delete Works too.
 
 // annotateCause annotates the Works of a binding that is being deleted. A leaving member keeps its placed
 // resources. Its Works are deleted with its namespace, or by the hub's garbage collector after their
@@ -157,7 +159,7 @@ func missingIn(has, want map[string]string) map[string]string {
 		known := has[key]
 		switch {
 		case known == value:
-		case key == placementv1beta1.DeletionCauseAnnotation && known != "" && value != placementv1beta1.DeletionPlacementDeleted:
+		case key == placementv1beta1.DeletionCauseAnnotation && known != "" && known != placementv1beta1.DeletionNone && value != placementv1beta1.DeletionPlacementDeleted:
 		case key == placementv1beta1.DeletePolicyAnnotation && known == placementv1beta1.DeletePolicyAbandon:
 		default:
 			missing[key] = value

@@ -71,7 +71,13 @@ func compare(works []*placementv1beta1.Work, desired []desiredWork) ([]change, e
 
 // upToDate reports whether the cached Work has the desired content.
 func upToDate(existing *placementv1beta1.Work, desired desiredWork) (bool, error) {
-	if !contains(existing.Labels, desired.Labels) || !contains(existing.Annotations, desired.Annotations) ||
+	annotations := desired.Annotations
+	if _, known := existing.Annotations[placementv1beta1.DeletionCauseAnnotation]; !known {
+		// A previous gateway made it. It gets the annotation with its next change: an upgrade writes no Work.
+		annotations = maps.Clone(annotations)
+		delete(annotations, placementv1beta1.DeletionCauseAnnotation)
+	}
+	if !contains(existing.Labels, desired.Labels) || !contains(existing.Annotations, annotations) ||
 		!equality.Semantic.DeepEqual(existing.Spec.ApplyStrategy, desired.Spec.ApplyStrategy) ||
 		!equality.Semantic.DeepEqual(existing.Spec.ReportBackStrategy, desired.Spec.ReportBackStrategy) {
 		return false, nil

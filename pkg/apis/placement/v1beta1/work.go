@@ -55,11 +55,14 @@ const (
 	DeletePolicyDelete = "Delete"
 )
 
-// DeletionCauseAnnotation is on a Work before its deletion, and tells the agent why the hub deletes
-// it. Data stays on the member unless a user asked for its removal. Without the annotation the agent
-// assumes DeletionPlacementChanged: gateways of previous versions write none.
+// DeletionCauseAnnotation is on a Work, and tells the agent why the hub deletes it. Data stays on the
+// member unless a user asked for its removal. Without the annotation the agent assumes
+// DeletionPlacementChanged: gateways of previous versions write none.
 const (
 	DeletionCauseAnnotation = "fleetgate.io/deletion-cause"
+	// DeletionNone means that the gateway has no cause to delete the Work. If it is deleted, all objects
+	// stay on the member.
+	DeletionNone = "None"
 	// DeletionPlacementChanged means that the placement exists and no longer selects the member.
 	DeletionPlacementChanged = "PlacementChanged"
 	// DeletionPlacementDeleted means that the placement, or its namespace, is deleted.

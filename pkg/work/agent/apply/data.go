@@ -31,6 +31,13 @@ func retainsData(work metav1.Object) bool {
 	return true
 }
 
+// hasCause reports whether the gateway, or a user with a deletion policy, wants the objects of a deleted
+// Work to be removed. Works of previous gateways, and those that others make, state nothing.
+func hasCause(work metav1.Object) bool {
+	annotations := work.GetAnnotations()
+	return annotations[placementv1beta1.DeletionCauseAnnotation] != placementv1beta1.DeletionNone || annotations[placementv1beta1.DeletePolicyAnnotation] != ""
+}
+
 // maxRetainedEvents limits the events about released objects per reconcile.
 const maxRetainedEvents = 10
 

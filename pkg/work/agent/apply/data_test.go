@@ -32,6 +32,24 @@ func TestRetainsData_UnlessAUserAskedForTheRemoval(t *testing.T) {
 	}
 }
 
+func TestHasCause_UnlessOnlyTheGatewayMayDeleteTheWork(t *testing.T) {
+	const cause, policy = placementv1beta1.DeletionCauseAnnotation, placementv1beta1.DeletePolicyAnnotation
+	cases := map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"a Work without a gateway":   {nil, true},
+		"no cause":                   {map[string]string{cause: placementv1beta1.DeletionNone}, false},
+		"no cause, and a policy":     {map[string]string{cause: placementv1beta1.DeletionNone, policy: placementv1beta1.DeletePolicyAbandon}, true},
+		"a cause of a newer gateway": {map[string]string{cause: "Other"}, true},
+	}
+	for name, tc := range cases {
+		if got := hasCause(&metav1.ObjectMeta{Annotations: tc.annotations}); got != tc.want {
+			t.Errorf("%s: has a cause: %t", name, got)
+		}
+	}
+}
+
 func TestOriginOf_IsTheSameForAllWorksOfAPlacement(t *testing.T) {
 	work := func(name, placement, namespace string) metav1.Object {
 		return &metav1.ObjectMeta{UID: "1", Name: name, Labels: map[string]string{

@@ -24,7 +24,8 @@ import (
 // recheckDeletion is the interval between checks of a deletion if the watch reports nothing.
 const recheckDeletion = 30 * time.Second
 
-// finalize removes the objects of a deleted Work from the member and then removes the finalizer.
+// finalize removes the objects of a deleted Work from the member and then removes the finalizer. Without
+// a cause for the deletion it only removes the finalizer: vanished retains the objects.
 func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(work, placementv1beta1.WorkCleanupFinalizer) {
 		return ctrl.Result{}, nil
@@ -33,7 +34,7 @@ func (r *Reconciler) finalize(ctx context.Context, work *placementv1beta1.Work) 
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if m.id != "" {
+	if m.id != "" && hasCause(work) {
 		left, err := r.end(ctx, work, m)
 		if err != nil {
 			return ctrl.Result{}, err
@@ -174,8 +175,8 @@ func (r *Reconciler) reportRemaining(ctx context.Context, work *placementv1beta1
 	return r.writeStatus(ctx, work, status)
 }
 
-// vanished handles a Work that disappeared from the hub without its finalizer: its objects are
-// retained until an administrator releases them. The hub itself is asked, not only the cache. Only
+// vanished handles a Work that disappeared from the hub without its finalizer or without a cause: its
+// objects are retained until an administrator releases them. The hub itself is asked, not only the cache. Only
 // objects of the present membership count: objects that stayed when the member left the fleet also
 // stay when it rejoins, until a Work of the same name adopts them.
 func (r *Reconciler) vanished(ctx context.Context, key client.ObjectKey) (ctrl.Result, error) {

@@ -158,7 +158,7 @@ func (o owner) Claim(ctx context.Context, record string, object manifest.Key) (e
 	name, _ := o.options.workOf(record)
 	err = o.hub.Get(ctx, client.ObjectKey{Namespace: o.options.HubNamespace, Name: name}, work)
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), err == nil && work.DeletionTimestamp != nil && !hasCause(work):
 		return engine.Wanted, nil // its objects are retained, or about to be adopted
 	case err != nil:
 		return engine.Wanted, fmt.Errorf("getting Work %q: %w", name, err)

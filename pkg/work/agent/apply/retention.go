@@ -76,7 +76,7 @@ func (r *Reconciler) retainVanished(ctx context.Context, record *placementv1beta
 	name, h := record.Spec.WorkName, r.continueMark(markOf(record), m)
 	if !h.Is() {
 		h = r.newMark(m)
-		log.FromContext(ctx).Info("A Work disappeared from the hub without a deletion; retaining its objects", "Work", name)
+		log.FromContext(ctx).Info("A Work disappeared from the hub without a cause for its deletion; retaining its objects", "Work", name)
 	}
 	if h != markOf(record) {
 		if err := r.records.annotate(ctx, record, func() {

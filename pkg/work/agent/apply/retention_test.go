@@ -46,3 +46,36 @@ func TestFinalize_KeepsRetainedObjectsOfADeletedWork(t *testing.T) {
 		t.Errorf("held is %v", held)
 	}
 }
+
+// A user deletes the Work, its namespace or its CustomResourceDefinition on the hub.
+func TestFinalize_RetainsObjectsOfAWorkDeletedWithoutCause(t *testing.T) {
+	b := newBed(t, Options{}, newWork("work", nil, manifestNamespace, manifestA("1")))
+	b.change("work", func(work *placementv1beta1.Work) {
+		work.Annotations = map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionNone}
+	})
+	b.look("work")
+	if err := b.hub.Delete(t.Context(), b.work("work")); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		b.look("work")
+	}
+	if err := b.hub.Get(t.Context(), client.ObjectKey{Namespace: memberNamespace, Name: "work"}, &placementv1beta1.Work{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the Work is still there: %v", err)
+	}
+	if b.member.objects[pathA] == nil || b.reconciler.options.Retention.Summary().Objects != 2 {
+		t.Fatalf("object %v, retained %v", b.member.objects[pathA], b.reconciler.options.Retention.Summary())
+	}
+
+	again := newWork("work", nil, manifestNamespace, manifestA("1"))
+	again.UID = "of-the-next-work"
+	if err := b.hub.Create(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		b.look("work")
+	}
+	if held := b.reconciler.options.Retention.Summary(); held.Objects != 0 || b.member.objects[pathA] == nil {
+		t.Errorf("retained is %v after the Work returned", held)
+	}
+}
