@@ -147,11 +147,15 @@ func (r *Reconciler) reconcile(ctx context.Context, name string) error {
 		if err := r.Client.Create(ctx, cluster); err != nil {
 			return fmt.Errorf("showing member %q as a ManagedCluster: %w", name, err)
 		}
-	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
+	case cluster.DeletionTimestamp != nil && cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
 		// It belongs to a previous MemberCluster.
 		return r.end(ctx, cluster, true)
 	case cluster.DeletionTimestamp != nil:
 		return nil
+	case cluster.Annotations[MemberAnnotation] != "" && !Shows(cluster, member):
+		// A backup restored the MemberCluster with another UID. Without the ManagedCluster the member would
+		// lose its ManifestWorks. Who was accepted before does not count: it may be another member.
+		delete(cluster.Annotations, acceptedAnnotation)
 	case !Shows(cluster, member):
 		return nil
 	}

@@ -139,6 +139,38 @@ func TestProperty_ObjectsConverge(t *testing.T) {
 	}
 }
 
+// A backup restores both objects, and the MemberCluster gets another UID.
+func TestReconcile_KeepsMirrorOfRestoredMember(t *testing.T) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1beta1.AddToScheme, clusterv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for approved, taints := range map[bool][]clusterv1beta1.Taint{true: nil, false: {{Key: clusterv1beta1.TaintUnapproved, Effect: corev1.TaintEffectNoSchedule}}} {
+		previous, mirror := aMember(), &clusterv1.ManagedCluster{}
+		mirror.Name, mirror.UID, previous.UID = previous.Name, "of-the-cluster", "of-the-backup"
+		begin(mirror, previous)
+		mirror.Spec.HubAcceptsClient = true
+		mirror.Annotations[acceptedAnnotation] = waiting // What an administrator changed for the previous member.
+		member := aMember()
+		member.Spec.Taints = taints
+		hub := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(mirror, member).WithObjects(mirror, member).Build()
+		r := reconcileutil.RetryConflicts(&Reconciler{Client: hub})
+		for range 3 {
+			if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := hub.Get(t.Context(), client.ObjectKeyFromObject(mirror), mirror); err != nil || mirror.DeletionTimestamp != nil {
+			t.Fatalf("approved %t: the mirror is deleted: %v", approved, err)
+		}
+		if !Shows(mirror, member) || mirror.Spec.HubAcceptsClient != approved {
+			t.Errorf("approved %t: accepted %t, annotations %v", approved, mirror.Spec.HubAcceptsClient, mirror.Annotations)
+		}
+	}
+}
+
 func checkAgreed(t *testing.T, seed uint64, hub client.Client) {
 	t.Helper()
 	member, cluster := &clusterv1beta1.MemberCluster{}, &clusterv1.ManagedCluster{}
