@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -36,9 +37,10 @@ const (
 )
 
 // suspendRemoval reports whether the next group has to wait because it would remove many objects from
-// members although no user removed them: the selectors are unchanged, and the objects exist on the hub.
-// Causes are an incomplete list, or a change of labels on many objects. Small removals in a row count
-// together, so the next group records the recent ones.
+// members although no user removed them: the selectors are unchanged, or select nothing, and the objects
+// exist on the hub. Causes are an incomplete list, a change of labels, or a mistake in the selectors. Data
+// waits whatever the number. Small removals in a row count together, so the next group records the recent
+// ones.
 func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (waits bool, recent placementv1beta1.RecentRemovals, err error) {
 	lost, all, err := r.noLongerSelected(ctx, placement, latest, objects)
 	if err != nil {
@@ -50,7 +52,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	var c *metav1.Condition
 	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, len(recent))
 	switch {
-	case suspends:
+	case suspends, slices.ContainsFunc(lost, holdsData) && !placementv1beta1.RemovalConfirmed(placement, token):
 		c = suspended(placement, lost, all, len(recent), token)
 	case placementv1beta1.RemovalConfirmed(placement, token):
 		recent = nil // The user confirmed it knowing of the previous ones.
@@ -78,19 +80,23 @@ func removalName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
 
+// holdsData reports whether an object is a PersistentVolumeClaim or a PersistentVolume.
+func holdsData(name string) bool { return strings.HasPrefix(name, "PersistentVolume") }
+
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
 	return &metav1.Condition{Message: fmt.Sprintf(
-		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change, or select nothing: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
 		len(lost), all, objects.AfterRecent(recent), refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
 // noLongerSelected names the objects of the latest group that are no longer selected but still exist on the hub,
-// and the number of objects in the group. Both are zero if the selectors changed.
+// and the number of objects in the group. Both are zero if the selectors changed and select something: a
+// user who wants to remove everything deletes the placement.
 func (r *Reconciler) noLongerSelected(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
 	if latest == nil || r.Snapshots == nil {
 		return nil, 0, nil
 	}
-	if noted, ok := latest.Annotations[placementv1beta1.SelectorsHashAnnotation]; ok && noted != selectorsHash(placement.GetSpec()) {
+	if noted, ok := latest.Annotations[placementv1beta1.SelectorsHashAnnotation]; ok && noted != selectorsHash(placement.GetSpec()) && len(objects) > 0 {
 		return nil, 0, nil
 	}
 	group, err := r.Snapshots.Group(ctx, client.ObjectKeyFromObject(latest))

@@ -6,6 +6,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,10 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// configMaps selects ConfigMaps by name.
+// claim is the name of a PersistentVolumeClaim.
+const claim = "data"
+
+// configMaps selects ConfigMaps by name, and the claim.
 type configMaps struct {
 	nothing
 	names []string
@@ -33,6 +37,9 @@ func (c *configMaps) Select(context.Context, types.NamespacedName, []placementv1
 	var selected selection.Selected
 	for _, name := range c.names {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+		if name == claim {
+			object.SetKind("PersistentVolumeClaim")
+		}
 		object.SetNamespace("shop")
 		object.SetName(name)
 		selected.Objects = append(selected.Objects, object)
@@ -84,6 +91,9 @@ func TestSuspendRemoval(t *testing.T) {
 		"fewer than five": {selected: 6},
 		"selectors changed": {selected: 3, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
 			p.Spec.ResourceSelectors[0].SelectionScope = placementv1beta1.NamespaceOnly
+		}},
+		"selectors changed and select nothing": {suspended: true, change: func(_ *testing.T, _ client.Client, p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.ResourceSelectors[0].Name = "shpo"
 		}},
 		"objects deleted on the hub": {selected: 3, change: func(t *testing.T, hub client.Client, _ *placementv1beta1.ClusterResourcePlacement) {
 			for i := 3; i < 10; i++ {
@@ -148,6 +158,32 @@ func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 }
 
 // Resource snapshots store the hash. Another value would hide that selectors are unchanged.
+func TestSuspendRemoval_OfDataWhateverTheNumber(t *testing.T) {
+	r, hub, placement, selected := selecting(t)
+	if err := hub.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim}}); err != nil {
+		t.Fatal(err)
+	}
+	all := selected.names
+	for _, tc := range []struct {
+		names     []string
+		suspended bool
+	}{{append(slices.Clone(all), claim), false}, {all, true}, {append(slices.Clone(all), claim), false}} {
+		selected.names = tc.names
+		r.Snapshots = NewContents(hub, hub, Envelopes{}) // It caches by UID, which this client does not set.
+		if _, err := r.Take(t.Context(), placement); err != nil {
+			t.Fatal(err)
+		}
+		if got := meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); got != tc.suspended {
+			t.Fatalf("suspended %t with %d objects, want %t", got, len(tc.names), tc.suspended)
+		}
+	}
+	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"PersistentVolumeClaim shop/" + claim})}
+	selected.names = all
+	if _, err := r.Take(t.Context(), placement); err != nil || meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended) {
+		t.Errorf("it is suspended after the confirmation: %v", err)
+	}
+}
+
 func TestSelectorsHash_StaysTheSame(t *testing.T) {
 	spec := &placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
 	if got, want := selectorsHash(spec), "2203fa2764880f6e60f0c03b9dc8c513672bc4c91173035a770f8b0582b8a240"; got != want {
