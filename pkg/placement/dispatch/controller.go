@@ -70,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
-		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(all), builder.WithPredicates(predicate.Or(objects.PauseChanged(), memberReplaced(), heartbeatChanges()))).
+		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(all), builder.WithPredicates(predicate.Or(objects.PauseChanged(), memberReplaced(), objects.HeartbeatChanged()))).
 		Watches(&placementv1beta1.ClusterResourcePlacement{}, r.bindingsFor(), respecified).
 		Watches(&placementv1beta1.ResourcePlacement{}, r.bindingsFor(), respecified).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})

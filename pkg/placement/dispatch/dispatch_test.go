@@ -17,6 +17,7 @@ import (
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 	"fleetgate.io/fleetgate/pkg/placement/snapshot"
 )
 
@@ -233,7 +234,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 		Type: clusterv1beta1.ConditionJoined, Status: metav1.ConditionUnknown, Reason: clusterv1beta1.ReasonMemberClusterJoinStateUnknown,
 		LastTransitionTime: metav1.NewTime(time.Date(2026, 1, 31, 12, 3, 0, 0, time.UTC)), // When the hub stopped waiting.
 	}}
-	if got := noHeartbeat(member); got != "" {
+	if got := objects.NoHeartbeat(member); got != "" {
 		t.Errorf("joining member is reported without heartbeat: %s", got)
 	}
 	member.Status.AgentStatus = []clusterv1beta1.AgentStatus{{
@@ -255,7 +256,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 			if tc.diff {
 				b.Spec.ApplyStrategy.Type = placementv1beta1.ReportDiff
 			}
-			for said, want := range map[string]string{noHeartbeat(member): tc.heardWant + silent, "": tc.heardWant} {
+			for said, want := range map[string]string{objects.NoHeartbeat(member): tc.heardWant + silent, "": tc.heardWant} {
 				status := desiredStatus(b, synced{works: []*placementv1beta1.Work{work("a", tc.works...)}, noHeartbeat: said})
 				if got := meta.FindStatusCondition(status.Conditions, tc.of); got == nil || got.Message != want {
 					t.Errorf("got %+v, want %q", got, want)
@@ -264,7 +265,7 @@ func TestDesiredStatus_NamesMemberWithoutHeartbeat(t *testing.T) {
 		})
 	}
 	member.Status.Conditions[0].Status = metav1.ConditionTrue
-	if got := noHeartbeat(member); got != "" {
+	if got := objects.NoHeartbeat(member); got != "" {
 		t.Errorf("connected member is reported without heartbeat: %s", got)
 	}
 }

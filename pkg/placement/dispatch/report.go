@@ -13,10 +13,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/placement/helmchart"
+	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
 // unsent is an error that lasts until a user changes something.
@@ -39,7 +39,7 @@ func (r *Reconciler) report(ctx context.Context, in input, works []*placementv1b
 	case errors.Is(err, errSettling):
 		return deletionSettle / 2, nil
 	}
-	s := synced{works: works, noHeartbeat: noHeartbeat(in.member), external: rolledOutByRuns(in.placement)}
+	s := synced{works: works, noHeartbeat: objects.NoHeartbeat(in.member), external: rolledOutByRuns(in.placement)}
 	refused := refusal.Of(err)
 	switch {
 	case refused != nil && refused.Reason == placementv1beta1.ReasonOverriddenFailed:
@@ -62,7 +62,7 @@ func (r *Reconciler) report(ctx context.Context, in input, works []*placementv1b
 // dropped returns the state of a binding that waits for its removal. A member that is gone or never got
 // anything is a problem: the rollout waits for Works that can still become available, and these cannot.
 func dropped(in input) synced {
-	s, target := synced{works: in.works, noHeartbeat: noHeartbeat(in.member)}, in.binding.GetSpec().TargetCluster
+	s, target := synced{works: in.works, noHeartbeat: objects.NoHeartbeat(in.member)}, in.binding.GetSpec().TargetCluster
 	switch {
 	case in.member == nil:
 		s.problem = fmt.Sprintf("member %q has left", target)
@@ -70,19 +70,6 @@ func dropped(in input) synced {
 		s.problem = fmt.Sprintf("member %q was dropped before anything was sent to it", target)
 	}
 	return s
-}
-
-// noHeartbeat says since when an expected member has had no heartbeat, as the end of a sentence; "" if
-// it is connected. The time is the hub's.
-func noHeartbeat(member *clusterv1beta1.MemberCluster) string {
-	if member == nil {
-		return ""
-	}
-	since, silent := member.SilentSince()
-	if !silent {
-		return ""
-	}
-	return fmt.Sprintf("member %q has had no heartbeat since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
 }
 
 // rolledOutByRuns reports whether only update runs start the rollout of a placement. A nil placement is

@@ -101,13 +101,6 @@ func memberReplaced() predicate.Predicate {
 	})
 }
 
-// heartbeatChanges passes that a member loses or resumes its heartbeat.
-func heartbeatChanges() predicate.Predicate {
-	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
-		return noHeartbeat(before) != noHeartbeat(after)
-	})
-}
-
 // reportBackChanges passes changes of a placement's reportBackStrategy.
 func reportBackChanges() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after placementv1beta1.PlacementObject) bool {

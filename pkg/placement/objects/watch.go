@@ -5,6 +5,7 @@ package objects
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
@@ -40,6 +42,26 @@ func Relabelled() predicate.Predicate {
 func PauseChanged() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after client.Object) bool {
 		return placementv1beta1.Paused(before) != placementv1beta1.Paused(after)
+	})
+}
+
+// NoHeartbeat says since when an expected member has had no heartbeat, as the end of a sentence; "" if it
+// is connected. The time is the hub's.
+func NoHeartbeat(member *clusterv1beta1.MemberCluster) string {
+	if member == nil {
+		return ""
+	}
+	since, silent := member.SilentSince()
+	if !silent {
+		return ""
+	}
+	return fmt.Sprintf("member %q has had no heartbeat since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
+}
+
+// HeartbeatChanged passes only members that lost or resumed their heartbeat.
+func HeartbeatChanged() predicate.Predicate {
+	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {
+		return NoHeartbeat(before) != NoHeartbeat(after)
 	})
 }
 

@@ -39,6 +39,8 @@ type Observed struct {
 	// Leftovers are the objects that members retain since the placement no longer selects them, by
 	// member.
 	Leftovers map[string]retention.Leftover
+	// Unreachable says since when a member has had no heartbeat, by member.
+	Unreachable map[string]string
 	// Departures are the members that still have the placement although they lost it.
 	Departures departures
 }
@@ -70,6 +72,8 @@ type computation struct {
 	*Observed
 	stages      []stage
 	old, status *placementv1beta1.PlacementStatus
+	// lastReported is the number of members that are available as they last reported.
+	lastReported int
 }
 
 // statusCounts counts members by stage and by the status of the stage's condition.
@@ -234,6 +238,9 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 		}
 	}
 	done := s.condition(metav1.ConditionTrue, counts[metav1.ConditionTrue])
+	if n := c.lastReported; s.kind == available.kind && n > 0 {
+		done.Message += fmt.Sprintf(", on %d of them as last reported: they have no heartbeat", n)
+	}
 	if s.kind == overridden.kind && !c.hasOverrides() {
 		done.Reason, done.Message = placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources"
 	}

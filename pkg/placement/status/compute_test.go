@@ -140,6 +140,31 @@ func TestCompute_CountsReadyMembers(t *testing.T) {
 	}
 }
 
+func TestCompute_SaysThatMemberWithoutHeartbeatIsAvailableAsLastReported(t *testing.T) {
+	const silent = `member "b" has had no heartbeat since 2026-01-31T12:00:00Z: see its condition Joined`
+	waiting := append(append([]string(nil), allReady[:4]...), "Available=False/NotAllWorkAreAvailable")
+	for name, tc := range map[string]struct {
+		b           []string
+		all, member string
+	}{
+		"available": {allReady, "The selected resources are available on 2 cluster(s), on 1 of them as last reported: they have no heartbeat", ", as last reported: " + silent},
+		"waiting":   {waiting, "The selected resources are not available yet on 1 cluster(s), see placementStatuses", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Compute(&Observed{Placement: placementOf(nil), Policy: decided("a", "b"), Snapshot: "p-2-snapshot", Unreachable: map[string]string{"b": silent, "c": silent},
+				Bindings: []placementv1beta1.BindingObject{bound("a", allReady...), bound("b", tc.b...)}})
+			if all := meta.FindStatusCondition(got.Conditions, "ClusterResourcePlacementAvailable"); all == nil || all.Message != tc.all {
+				t.Errorf("placement: %+v, want %q", all, tc.all)
+			}
+			for i, want := range []string{"", tc.member} {
+				if c := meta.FindStatusCondition(got.PlacementStatuses[i].Conditions, placementv1beta1.ConditionAvailable); c.Message != want {
+					t.Errorf("member %d: %q, want %q", i, c.Message, want)
+				}
+			}
+		})
+	}
+}
+
 func TestCompute_SummaryNamesWorstProblem(t *testing.T) {
 	something := []placementv1beta1.ResourceIdentifier{{Kind: "Namespace", Name: "shop"}}
 	failed := append(slices.Clone(allReady[:3]), "Applied=False/NotAllWorkHaveBeenApplied")

@@ -6,6 +6,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -54,8 +55,8 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It reconciles a placement when its spec, its condition
-// Scheduled, one of its snapshots or one of its bindings changes, when a member reports other objects
-// that it retains, and when somebody else changes the copy of its status.
+// Scheduled, one of its snapshots or one of its bindings changes, when a member loses or resumes its
+// heartbeat, or reports other objects that it retains, and when somebody else changes the copy of its status.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -70,6 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&placementv1beta1.ClusterResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
 		Watches(&placementv1beta1.ResourceBinding{}, objects.EnqueuePlacementAfter(r.Settle)).
 		Watches(&clusterv1beta1.InternalMemberCluster{}, enqueue.After(r.Settle, leftoverPlacements), builder.WithPredicates(retainedChanges())).
+		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.placedOn), builder.WithPredicates(objects.HeartbeatChanged())).
 		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
@@ -163,6 +165,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	if o.Leftovers, err = r.leftovers(ctx, key); err != nil {
 		return nil, err
 	}
+	if o.Unreachable, err = r.unreachable(ctx); err != nil {
+		return nil, err
+	}
 	if o.Departures, err = r.departuresOf(ctx, o.Bindings); err != nil {
 		return nil, err
 	}
@@ -170,6 +175,32 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, err
 	}
 	return o, nil
+}
+
+// unreachable says since when members have had no heartbeat.
+func (r *Reconciler) unreachable(ctx context.Context) (map[string]string, error) {
+	var list clusterv1beta1.MemberClusterList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	since := map[string]string{}
+	for i := range list.Items {
+		if silent := objects.NoHeartbeat(&list.Items[i]); silent != "" {
+			since[list.Items[i].Name] = silent
+		}
+	}
+	return since, nil
+}
+
+// placedOn queues the placements whose status has an entry of the member.
+func (r *Reconciler) placedOn(ctx context.Context, member client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	objects.EachPlacement(ctx, r.Client, func(placement placementv1beta1.PlacementObject) {
+		if slices.ContainsFunc(placement.GetStatus().PlacementStatuses, func(m placementv1beta1.PerClusterPlacementStatus) bool { return m.ClusterName == member.GetName() }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(placement)})
+		}
+	})
+	return requests
 }
 
 // invalid reports whether the selectors of the current generation are known to be invalid.

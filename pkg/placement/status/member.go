@@ -67,7 +67,12 @@ func (m *member) follow(b placementv1beta1.BindingObject) {
 			return
 		}
 		m.details(s, c.Status, b)
-		m.set(s.kind, metav1.Condition{Status: c.Status, Reason: c.Reason, Message: c.Message})
+		message := c.Message
+		if silent := m.Unreachable[m.status.ClusterName]; silent != "" && s.kind == available.kind && c.Status == metav1.ConditionTrue {
+			message += ", as last reported: " + silent
+			m.lastReported++
+		}
+		m.set(s.kind, metav1.Condition{Status: c.Status, Reason: c.Reason, Message: message})
 		if c.Status != metav1.ConditionTrue {
 			return
 		}

@@ -34,6 +34,15 @@ func TestCompute_ShowsValuesOfKindsThatViewReads(t *testing.T) {
 		if diff := cmp.Diff(tc.want, m.DiffedPlacements[0].ObservedDiffs); diff != "" {
 			t.Errorf("differences of %s.%s (-want +got):\n%s", tc.kind, tc.group, diff)
 		}
+		compares := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+			p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+		})
+		c := bound("a", append(append([]string(nil), allReady[:3]...), "DiffReported=True/x")...)
+		c.Status.DiffedPlacements = b.Status.DiffedPlacements
+		got = Compute(&Observed{Placement: compares, Policy: decided("a"), Snapshot: "p-2-snapshot", Bindings: []placementv1beta1.BindingObject{c}})
+		if diff := cmp.Diff(tc.want, got.PlacementStatuses[0].DiffedPlacements[0].ObservedDiffs); diff != "" {
+			t.Errorf("reported differences of %s.%s (-want +got):\n%s", tc.kind, tc.group, diff)
+		}
 		if fields[0].ValueInHub != "h" {
 			t.Fatalf("%s.%s: the binding was changed", tc.kind, tc.group)
 		}
