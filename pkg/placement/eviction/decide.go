@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -44,6 +45,9 @@ type Case struct {
 	Bindings []placementv1beta1.BindingObject
 	// Budget is nil if the placement has none.
 	Budget *placementv1beta1.ClusterResourcePlacementDisruptionBudget
+	// Unreachable are members without a heartbeat. Nobody knows whether the placement is still available
+	// there.
+	Unreachable sets.Set[string]
 }
 
 // Verdict is the decision on an eviction.
@@ -131,11 +135,13 @@ func fitsPickAll(budget *placementv1beta1.PlacementDisruptionBudgetSpec) bool {
 }
 
 // available counts the members on which the placement is available. Members that are about to lose it
-// do not count.
+// do not count. Unreachable ones count only if one of them is to lose it, which takes nothing from the
+// others.
 func (c *Case) available() int {
 	n := 0
 	for _, b := range c.Bindings {
-		if b.GetDeletionTimestamp() == nil && isTrue(b, placementv1beta1.ConditionAvailable) {
+		if b.GetDeletionTimestamp() == nil && isTrue(b, placementv1beta1.ConditionAvailable) &&
+			(!c.Unreachable.Has(b.GetSpec().TargetCluster) || c.Unreachable.Has(c.Member)) {
 			n++
 		}
 	}

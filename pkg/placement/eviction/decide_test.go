@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
@@ -120,8 +121,10 @@ func TestDecide(t *testing.T) {
 			want{no, over("1", "2")}},
 		"terminating binding is unavailable": {Case{Placement: two, Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, going)), Budget: maxUnavailable(intstr.FromInt32(1))},
 			want{no, over("1", "2")}},
-		"maxUnavailable is zero": {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(0))}, want{no, over("2", "2")}},
-		"budget without a limit": {Case{Placement: two, Bindings: bound("a", "b"), Budget: &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}}, want{no, over("2", "2")}},
+		"maxUnavailable is zero":                {Case{Placement: two, Bindings: bound("a", "b"), Budget: maxUnavailable(intstr.FromInt32(0))}, want{no, over("2", "2")}},
+		"unreachable members are not available": {Case{Placement: two, Bindings: bound("a", "b"), Budget: minAvailable(intstr.FromInt32(1)), Unreachable: sets.New("b")}, want{no, over("1", "2")}},
+		"an unreachable member costs nothing":   {Case{Placement: three, Bindings: bound("a", "b", "c"), Budget: maxUnavailable(intstr.FromInt32(1)), Unreachable: sets.New("a", "b")}, want{yes, within("3", "3")}},
+		"budget without a limit":                {Case{Placement: two, Bindings: bound("a", "b"), Budget: &placementv1beta1.ClusterResourcePlacementDisruptionBudget{}}, want{no, over("2", "2")}},
 		"availability of an older spec does not count": {Case{Placement: two, Budget: minAvailable(intstr.FromInt32(1)),
 			Bindings: with(bound("a"), binding("b", placementv1beta1.BindingBound, func(b *placementv1beta1.ClusterResourceBinding) { b.Generation = 2 }))}, want{no, over("1", "2")}},
 	}

@@ -114,6 +114,23 @@ var _ = Describe("An eviction", func() {
 			evictionBlocked+"Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 2, totalPlacements: 2")
 		expectStill(ctx, "vc", "vc-1", "vc-2")
 
+		By("counting a member without heartbeat as unavailable")
+		joined := func(is metav1.ConditionStatus) {
+			report(ctx, "vc-2", func(status *clusterv1beta1.MemberClusterStatus) {
+				meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: clusterv1beta1.ConditionJoined, Status: is, Reason: "Test"})
+			})
+		}
+		joined(metav1.ConditionUnknown)
+		Eventually(saidOf(ctx, "vc", "vc-2", placementv1beta1.ConditionAvailable)).WithTimeout(soon).WithPolling(often).Should(
+			And(HavePrefix("True "), ContainSubstring(`, as last reported: member "vc-2" has had no heartbeat since`)))
+		one := intstr.FromInt32(1)
+		budget.Spec.MinAvailable = &one
+		Expect(hub.Update(ctx, budget)).To(Succeed())
+		expectAnswer(ctx, evict(ctx, "vc", "vc-1"), evictionValid,
+			evictionBlocked+"Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: 1, totalPlacements: 2")
+		joined(metav1.ConditionTrue)
+		Eventually(saidOf(ctx, "vc", "vc-2", placementv1beta1.ConditionAvailable)).WithTimeout(soon).WithPolling(often).ShouldNot(ContainSubstring("as last reported"))
+
 		By("requesting both concurrently when one is allowed")
 		edit(ctx, "vc-1", taint("full"))
 		edit(ctx, "vc-2", taint("full"))
