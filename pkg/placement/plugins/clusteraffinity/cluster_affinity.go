@@ -5,7 +5,8 @@
 // and ranks clusters by the preferred ones.
 //
 // All labels and all properties of a term must match. A property that the cluster does not report
-// never matches, nor does one that is not a quantity.
+// never matches, nor does one that is not a quantity. Properties do not count while the cluster has
+// reported nothing at all.
 package clusteraffinity
 
 import (
@@ -96,6 +97,9 @@ func label(r labels.Requirement) string {
 func matches(term *framework.Term, cluster *framework.Cluster) bool {
 	if term.Labels != nil && !term.Labels.Matches(labels.Set(cluster.Labels)) {
 		return false
+	}
+	if !cluster.Agent.Reported {
+		return true // A restored hub knows no properties. ClusterEligibility refuses new placements.
 	}
 	for _, requirement := range term.Properties {
 		if !fulfils(requirement, cluster.Properties) {

@@ -22,6 +22,7 @@ func TestFilter(t *testing.T) {
 	cluster := &framework.Cluster{
 		Labels:     map[string]string{"env": "prod"},
 		Properties: map[string]string{"nodes": "3", "version": "v1.36", "hostile": "1e-99999999"},
+		Agent:      framework.Agent{Reported: true},
 	}
 	cases := map[string]struct {
 		terms []framework.Term
@@ -53,5 +54,17 @@ func TestFilter(t *testing.T) {
 				t.Errorf("Filter() = %q, want a match: %t", reason, tc.want)
 			}
 		})
+	}
+}
+
+// A restored hub does not have the reports of members yet.
+func TestFilter_IgnoresPropertiesOfClusterThatHasNotReported(t *testing.T) {
+	term := framework.Term{Labels: labels.SelectorFromSet(labels.Set{"env": "prod"}),
+		Properties: []framework.PropertyRequirement{{Name: "nodes", Operator: framework.GreaterThan, Value: resource.MustParse("2")}}}
+	policy := &framework.Policy{Required: []framework.Term{term}}
+	for env, want := range map[string]bool{"prod": true, "dev": false} {
+		if reason := (Rule{}).Filter(policy, &framework.Fleet{}, &framework.Cluster{Labels: map[string]string{"env": env}}); (reason == "") != want {
+			t.Errorf("label %s: %q, want a match: %t", env, reason, want)
+		}
 	}
 }
