@@ -46,7 +46,7 @@ func TestRefuseNamespace(t *testing.T) {
 	} {
 		e := &Engine{namespaces: namespacesOf(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme(), existing)), family: tc.family}
 		out := e.refuseNamespace(t.Context(), Item{Ref: tc.ref, Mode: Mode{Method: tc.mode}})
-		if (out != nil) != tc.denied || tc.denied && (out.Refused.Reason != Kept || out.Refused.Message != "closed") {
+		if (out != nil) != tc.denied || tc.denied && (!out.Owned || out.Refused.Reason != Kept || out.Refused.Message != "closed") {
 			t.Errorf("%s: %+v, want a refusal: %t", name, out, tc.denied)
 		}
 	}

@@ -26,6 +26,8 @@ func TestExisting(t *testing.T) {
 		"was created by a Work":         {owned("placement.kubernetes-fleet.io", "AppliedWork"), false},
 		"was created by a ManifestWork": {owned("work.open-cluster-management.io", "AppliedManifestWork"), false},
 		"is owned by others":            {owned("example.org", "AppliedWork"), true},
+		"is owned by another kind":      {owned("placement.kubernetes-fleet.io", "Work"), true},
+		"is owned by a ManifestWork":    {owned("work.open-cluster-management.io", "ManifestWork"), true},
 		"was taken over":                {takenOver, true},
 		"was left there by a Work":      {metav1.ObjectMeta{Annotations: map[string]string{"fleetgate.io/retained": "x"}}, false},
 	} {
