@@ -157,7 +157,6 @@ func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 	take(all[:2], false, 2)
 }
 
-// Resource snapshots store the hash. Another value would hide that selectors are unchanged.
 func TestSuspendRemoval_OfDataWhateverTheNumber(t *testing.T) {
 	r, hub, placement, selected := selecting(t)
 	if err := hub.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim}}); err != nil {
@@ -184,6 +183,7 @@ func TestSuspendRemoval_OfDataWhateverTheNumber(t *testing.T) {
 	}
 }
 
+// Resource snapshots store the hash. Another value would hide that selectors are unchanged.
 func TestSelectorsHash_StaysTheSame(t *testing.T) {
 	spec := &placementv1beta1.PlacementSpec{ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
 	if got, want := selectorsHash(spec), "2203fa2764880f6e60f0c03b9dc8c513672bc4c91173035a770f8b0582b8a240"; got != want {
