@@ -48,8 +48,9 @@ func restored(ctx context.Context, placement string, members ...string) {
 		}
 	}
 	for _, object := range backup {
-		lost := object.DeepCopy()
-		Expect(hub.Patch(ctx, lost, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		lost := object.DeepCopy() // The garbage collector may have deleted it with its owner.
+		unfinalized := hub.Patch(ctx, lost, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		Expect(client.IgnoreNotFound(unfinalized)).To(Succeed())
 		Expect(client.IgnoreNotFound(hub.Delete(ctx, lost))).To(Succeed())
 		Eventually(func() error { return hub.Get(ctx, client.ObjectKeyFromObject(lost), lost) }).Should(MatchError(ContainSubstring("not found")))
 	}

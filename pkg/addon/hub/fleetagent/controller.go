@@ -201,6 +201,7 @@ func (r *Reconciler) configure(ctx context.Context, known *facts, addOn *addonv1
 	known.hashes, _ = objects.Hashes(addOn)
 	switch {
 	case known.unconfigured != nil:
+		//lint:ignore nilerr The condition reports it.
 		return nil
 	case err != nil:
 		return err
