@@ -29,8 +29,8 @@ var _ = Describe("A deletion on the hub that its placement did not cause", Seria
 		before := []types.UID{placed(ctx, member1), placed(ctx, member2)}
 		works := []types.UID{accidentWork(ctx, "member-1", name).UID, accidentWork(ctx, "member-2", name).UID}
 
-		By("a user deleting all Works of a member")
-		kubectl(ctx, running.Hub, "delete", "works.placement.kubernetes-fleet.io", "--all", "-n", "fleet-member-member-1")
+		By("a user deleting a Work")
+		kubectl(ctx, running.Hub, "delete", "works.placement.kubernetes-fleet.io", name+"-work", "-n", "fleet-member-member-1", "--wait=false")
 		By("the garbage collector deleting a Work that was restored with the UID of a previous owner")
 		kubectl(ctx, running.Hub, "patch", "works.placement.kubernetes-fleet.io", name+"-work", "-n", "fleet-member-member-2", "--type=json",
 			"-p", `[{"op":"replace","path":"/metadata/ownerReferences/0/uid","value":"8f6ce0a2-0f0d-4a58-9f1f-0c6e43f6f7b7"}]`)
