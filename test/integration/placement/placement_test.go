@@ -51,7 +51,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 				"kubernetes-fleet.io/parent-resource-snapshot-index": "0",
 			}))
 			Expect(work.Annotations).To(HaveKeyWithValue("kubernetes-fleet.io/parent-resource-snapshot-name", "a-0-snapshot"))
-			Expect(work.Annotations).NotTo(HaveKey(ContainSubstring("fleetgate.io")))
+			Expect(work.Annotations).To(HaveKeyWithValue("fleetgate.io/deletion-cause", "None"))
 			Expect(bindings[name].Name).To(MatchRegexp("^a-" + name + "-[0-9a-f]{8}$"))
 			Expect(bindings[name].Finalizers).To(ConsistOf("kubernetes-fleet.io/scheduler-crb-cleanup", "kubernetes-fleet.io/work-cleanup"))
 		}
