@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -38,9 +37,8 @@ const (
 
 // suspendRemoval reports whether the next group has to wait because it would remove many objects from
 // members although no user removed them: the selectors are unchanged, or select nothing, and the objects
-// exist on the hub. Causes are an incomplete list, a change of labels, or a mistake in the selectors. Data
-// waits whatever the number. Small removals in a row count together, so the next group records the recent
-// ones.
+// exist on the hub. Causes are an incomplete list, a change of labels, or a mistake in the selectors. Small
+// removals in a row count together, so the next group records the recent ones.
 func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (waits bool, recent placementv1beta1.RecentRemovals, err error) {
 	lost, all, err := r.noLongerSelected(ctx, placement, latest, objects)
 	if err != nil {
@@ -52,7 +50,7 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	var c *metav1.Condition
 	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, len(recent))
 	switch {
-	case suspends, slices.ContainsFunc(lost, holdsData) && !placementv1beta1.RemovalConfirmed(placement, token):
+	case suspends:
 		c = suspended(placement, lost, all, len(recent), token)
 	case placementv1beta1.RemovalConfirmed(placement, token):
 		recent = nil // The user confirmed it knowing of the previous ones.
@@ -79,9 +77,6 @@ func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, 
 func removalName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
-
-// holdsData reports whether an object is a PersistentVolumeClaim or a PersistentVolume.
-func holdsData(name string) bool { return strings.HasPrefix(name, "PersistentVolume") }
 
 func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
 	return &metav1.Condition{Message: fmt.Sprintf(

@@ -6,7 +6,6 @@ package snapshot
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +23,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/selection"
 )
 
-// claim is the name of a PersistentVolumeClaim.
-const claim = "data"
-
-// configMaps selects ConfigMaps by name, and the claim.
+// configMaps selects ConfigMaps by name.
 type configMaps struct {
 	nothing
 	names []string
@@ -37,9 +33,6 @@ func (c *configMaps) Select(context.Context, types.NamespacedName, []placementv1
 	var selected selection.Selected
 	for _, name := range c.names {
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
-		if name == claim {
-			object.SetKind("PersistentVolumeClaim")
-		}
 		object.SetNamespace("shop")
 		object.SetName(name)
 		selected.Objects = append(selected.Objects, object)
@@ -155,32 +148,6 @@ func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 	_, token, _ := strings.Cut(message, placementv1beta1.ConfirmRemovalAnnotation+"=")
 	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: token}
 	take(all[:2], false, 2)
-}
-
-func TestSuspendRemoval_OfDataWhateverTheNumber(t *testing.T) {
-	r, hub, placement, selected := selecting(t)
-	if err := hub.Create(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: claim}}); err != nil {
-		t.Fatal(err)
-	}
-	all := selected.names
-	for _, tc := range []struct {
-		names     []string
-		suspended bool
-	}{{append(slices.Clone(all), claim), false}, {all, true}, {append(slices.Clone(all), claim), false}} {
-		selected.names = tc.names
-		r.Snapshots = NewContents(hub, hub, Envelopes{}) // It caches by UID, which this client does not set.
-		if _, err := r.Take(t.Context(), placement); err != nil {
-			t.Fatal(err)
-		}
-		if got := meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended); got != tc.suspended {
-			t.Fatalf("suspended %t with %d objects, want %t", got, len(tc.names), tc.suspended)
-		}
-	}
-	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: placementv1beta1.RemovalToken([]string{"PersistentVolumeClaim shop/" + claim})}
-	selected.names = all
-	if _, err := r.Take(t.Context(), placement); err != nil || meta.IsStatusConditionTrue(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended) {
-		t.Errorf("it is suspended after the confirmation: %v", err)
-	}
 }
 
 // Resource snapshots store the hash. Another value would hide that selectors are unchanged.
