@@ -4,7 +4,6 @@
 package fleetagent
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -82,12 +81,7 @@ func setHashes(work *workv1.ManifestWork, hashes map[string]string) error {
 		delete(work.Annotations, workv1.ConfigSpecHashAnnotation)
 		return nil
 	}
-	text, err := json.Marshal(hashes)
-	if err != nil {
-		return fmt.Errorf("writing the hashes of configurations: %w", err)
-	}
-	metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1.ConfigSpecHashAnnotation, string(text))
-	return nil
+	return objects.SetHashes(work, hashes)
 }
 
 // isFor reports whether the add-on created a Cluster for this very ManagedCluster.

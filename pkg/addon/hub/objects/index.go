@@ -5,11 +5,13 @@ package objects
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -18,6 +20,7 @@ import (
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
+	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/controller/enqueue"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
 )
@@ -75,6 +78,16 @@ func Hashes(addOn *addonv1alpha1.ManagedClusterAddOn) (map[string]string, bool) 
 		hashes[configurationValue(reference.ConfigGroupResource, reference.DesiredConfig.Namespace, reference.DesiredConfig.Name)] = reference.DesiredConfig.SpecHash
 	}
 	return hashes, complete
+}
+
+// SetHashes records the hashes of the configurations from which a ManifestWork was made.
+func SetHashes(work *workv1.ManifestWork, hashes map[string]string) error {
+	text, err := json.Marshal(hashes)
+	if err != nil {
+		return fmt.Errorf("writing the hashes of configurations: %w", err)
+	}
+	metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1.ConfigSpecHashAnnotation, string(text))
+	return nil
 }
 
 func configurationValue(kind addonv1alpha1.ConfigGroupResource, namespace, name string) string {

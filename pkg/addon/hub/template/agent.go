@@ -15,11 +15,8 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 )
 
-// DeploymentConfigs is the kind AddOnDeploymentConfig, for add-ons that have no template and no manager.
-func DeploymentConfigs() addonv1alpha1.ConfigGroupResource { return deploymentConfigs() }
-
 // AnyDeploymentConfig is an AddOnDeploymentConfig without a Go type, for watches.
-func AnyDeploymentConfig() *unstructured.Unstructured { return objectOf(deploymentConfigs()) }
+func AnyDeploymentConfig() *unstructured.Unstructured { return objectOf(DeploymentConfigs()) }
 
 // DeploymentConfigOf reads from a cache the AddOnDeploymentConfig of an add-on without a template; nil for
 // none. It is false while the rollout has not given the cluster the current one. The references are those
@@ -30,7 +27,7 @@ func DeploymentConfigOf(ctx context.Context, cache client.Reader, addOn *addonv1
 	if err != nil {
 		return nil, false, addOn.Status.ConfigReferences, err
 	}
-	if objects.ManagedByHub(of) && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) && i.reference(deploymentConfigs()) == nil {
+	if objects.ManagedByHub(of) && !meta.IsStatusConditionTrue(addOn.Status.Conditions, addonv1alpha1.ConditionConfigured) && i.reference(DeploymentConfigs()) == nil {
 		return nil, false, references, nil
 	}
 	config, current, err := configs{cache}.deploymentConfig(ctx, i)

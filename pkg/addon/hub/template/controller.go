@@ -76,7 +76,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}), builder.WithPredicates(seen)).
 		WatchesRawSource(source.Kind[client.Object](r.Bindings.Cache, &rbacv1.RoleBinding{}, enqueue.After(0, addOnOf))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
-	for _, kind := range []configKind{templates(), deploymentConfigs()} {
+	for _, kind := range []configKind{templates(), DeploymentConfigs()} {
 		builder = builder.Watches(objectOf(kind), objects.OfConfiguration(r.Client, kind))
 	}
 	return reconcileutil.SetupError(Name, builder.Complete(reconcileutil.RetryConflicts(r)))
@@ -233,7 +233,7 @@ func (r *Reconciler) register(ctx context.Context, addOn *instance, template *ad
 // write writes the state into the status. Observed are the configReferences with what is known of them.
 func (s *state) write(addOn *instance, observed []addonv1alpha1.ConfigReference) {
 	status := &addOn.Status
-	status.SupportedConfigs = []configKind{templates(), deploymentConfigs()}
+	status.SupportedConfigs = []configKind{templates(), DeploymentConfigs()}
 	status.HealthCheck.Mode = addonv1alpha1.HealthCheckCustomized
 	status.ConfigReferences = observed
 	ReportHosting(status, addOn)

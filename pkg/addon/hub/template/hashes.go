@@ -35,7 +35,8 @@ func templates() configKind {
 	return configKind{Group: addonv1alpha1.GroupName, Resource: "addontemplates"}
 }
 
-func deploymentConfigs() configKind {
+// DeploymentConfigs is the kind AddOnDeploymentConfig.
+func DeploymentConfigs() addonv1alpha1.ConfigGroupResource {
 	return configKind{Group: addonv1alpha1.GroupName, Resource: "addondeploymentconfigs"}
 }
 
@@ -46,7 +47,7 @@ func objectOf(kind configKind) *unstructured.Unstructured {
 	switch kind {
 	case templates():
 		object.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("AddOnTemplate"))
-	case deploymentConfigs():
+	case DeploymentConfigs():
 		object.SetGroupVersionKind(addonv1alpha1.GroupVersion.WithKind("AddOnDeploymentConfig"))
 	default:
 		return nil
@@ -119,7 +120,7 @@ func (r *Hashes) SetupWithManager(mgr ctrl.Manager) error {
 		Named(HashesName).
 		For(&addonv1alpha1.ClusterManagementAddOn{}).
 		Watches(objectOf(templates()), all).
-		Watches(objectOf(deploymentConfigs()), all).
+		Watches(objectOf(DeploymentConfigs()), all).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(reconcileutil.RetryConflicts(r)))
 }

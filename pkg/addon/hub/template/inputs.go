@@ -90,12 +90,12 @@ func (c configs) inputs(ctx context.Context, of *instance) (*render.Inputs, erro
 // deploymentConfig is the AddOnDeploymentConfig that an add-on was given, nil for none, and whether that
 // is its current version.
 func (c configs) deploymentConfig(ctx context.Context, of *instance) (*addonv1alpha1.AddOnDeploymentConfigSpec, bool, error) {
-	named := of.reference(deploymentConfigs())
+	named := of.reference(DeploymentConfigs())
 	if named == nil {
 		return nil, true, nil
 	}
 	config := &addonv1alpha1.AddOnDeploymentConfig{}
-	current, err := c.load(ctx, deploymentConfigs(), named, config)
+	current, err := c.load(ctx, DeploymentConfigs(), named, config)
 	return &config.Spec, current, err
 }
 

@@ -152,7 +152,7 @@ func TestReference_CountsOnlyWhatASpecNames(t *testing.T) {
 	byDefault.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{{ConfigGroupResource: templates(), DefaultConfig: &referent{Name: "t"}}}
 	byStrategy.Spec.InstallStrategy.Placements = []addonv1alpha1.PlacementStrategy{{Configs: []addonv1alpha1.AddOnConfig{named}}}
 	other := &addonv1alpha1.ClusterManagementAddOn{}
-	other.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{{ConfigGroupResource: templates(), DefaultConfig: &referent{Name: "u"}}, {ConfigGroupResource: deploymentConfigs(), DefaultConfig: &referent{Name: "t"}}}
+	other.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{{ConfigGroupResource: templates(), DefaultConfig: &referent{Name: "u"}}, {ConfigGroupResource: DeploymentConfigs(), DefaultConfig: &referent{Name: "t"}}}
 	for name, tc := range map[string]struct {
 		addOn *addonv1alpha1.ManagedClusterAddOn
 		of    *addonv1alpha1.ClusterManagementAddOn

@@ -5,7 +5,6 @@ package template
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,11 +182,9 @@ func isStored(key string) bool { return !strings.HasPrefix(key, "//") }
 func (r *Reconciler) own(work *workv1.ManifestWork, addOn *instance) error {
 	metav1.SetMetaDataLabel(&work.ObjectMeta, addonv1alpha1.AddOnNameLabel, addOn.Name)
 	configurations, _ := objects.Hashes(addOn.ManagedClusterAddOn)
-	hashes, err := json.Marshal(configurations)
-	if err != nil {
-		return fmt.Errorf("writing the hashes of configurations: %w", err)
+	if err := objects.SetHashes(work, configurations); err != nil {
+		return err
 	}
-	metav1.SetMetaDataAnnotation(&work.ObjectMeta, workv1.ConfigSpecHashAnnotation, string(hashes))
 	owner := ownerOf(addOn.ManagedClusterAddOn)
 	if slices.ContainsFunc(work.OwnerReferences, func(has metav1.OwnerReference) bool { return has.UID == owner.UID }) {
 		return nil
