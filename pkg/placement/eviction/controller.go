@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
@@ -93,23 +92,9 @@ func (r *Reconciler) gather(ctx context.Context, spec *placementv1beta1.Placemen
 	if c.Bindings, err = objects.LiveBindings(ctx, r.Live, key); err != nil {
 		return nil, err
 	}
-	c.Unreachable, err = r.unreachable(ctx)
+	unreachable, err := objects.Unreachable(ctx, r.Client)
+	c.Unreachable = sets.KeySet(unreachable)
 	return c, err
-}
-
-// unreachable names the members without a heartbeat.
-func (r *Reconciler) unreachable(ctx context.Context) (sets.Set[string], error) {
-	var list clusterv1beta1.MemberClusterList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing members: %w", err)
-	}
-	names := sets.New[string]()
-	for i := range list.Items {
-		if _, silent := list.Items[i].SilentSince(); silent {
-			names.Insert(list.Items[i].Name)
-		}
-	}
-	return names, nil
 }
 
 // found reads an object; nil if it does not exist.

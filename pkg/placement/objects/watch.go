@@ -58,6 +58,21 @@ func NoHeartbeat(member *clusterv1beta1.MemberCluster) string {
 	return fmt.Sprintf("member %q has had no heartbeat since %s: see its condition Joined", member.Name, since.UTC().Format(time.RFC3339))
 }
 
+// Unreachable says since when members have had no heartbeat, by member.
+func Unreachable(ctx context.Context, cache client.Reader) (map[string]string, error) {
+	var list clusterv1beta1.MemberClusterList
+	if err := cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing members: %w", err)
+	}
+	since := map[string]string{}
+	for i := range list.Items {
+		if silent := NoHeartbeat(&list.Items[i]); silent != "" {
+			since[list.Items[i].Name] = silent
+		}
+	}
+	return since, nil
+}
+
 // HeartbeatChanged passes only members that lost or resumed their heartbeat.
 func HeartbeatChanged() predicate.Predicate {
 	return enqueue.OnUpdate(func(before, after *clusterv1beta1.MemberCluster) bool {

@@ -201,14 +201,11 @@ func cutAuthorities(object map[string]any, by writers) {
 	if len(webhooks) > 0 {
 		object["webhooks"] = webhooks
 	}
-	for _, clientConfig := range [][]string{{"spec"}, {"spec", "conversion", "webhook", "clientConfig"}} {
-		path := make([]any, len(clientConfig))
-		for i, field := range clientConfig {
-			path[i] = field
-		}
-		if by.injected(path...) {
-			unstructured.RemoveNestedField(object, append(clientConfig, "caBundle")...)
-		}
+	if by.injected("spec") {
+		unstructured.RemoveNestedField(object, "spec", "caBundle")
+	}
+	if by.injected("spec", "conversion", "webhook", "clientConfig") {
+		unstructured.RemoveNestedField(object, "spec", "conversion", "webhook", "clientConfig", "caBundle")
 	}
 }
 

@@ -165,7 +165,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 	if o.Leftovers, err = r.leftovers(ctx, key); err != nil {
 		return nil, err
 	}
-	if o.Unreachable, err = r.unreachable(ctx); err != nil {
+	if o.Unreachable, err = objects.Unreachable(ctx, r.Client); err != nil {
 		return nil, err
 	}
 	if o.Departures, err = r.departuresOf(ctx, o.Bindings); err != nil {
@@ -175,21 +175,6 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, err
 	}
 	return o, nil
-}
-
-// unreachable says since when members have had no heartbeat.
-func (r *Reconciler) unreachable(ctx context.Context) (map[string]string, error) {
-	var list clusterv1beta1.MemberClusterList
-	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing members: %w", err)
-	}
-	since := map[string]string{}
-	for i := range list.Items {
-		if silent := objects.NoHeartbeat(&list.Items[i]); silent != "" {
-			since[list.Items[i].Name] = silent
-		}
-	}
-	return since, nil
 }
 
 // placedOn queues the placements whose status has an entry of the member.
