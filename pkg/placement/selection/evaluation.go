@@ -30,6 +30,8 @@ type evaluation struct {
 	mu sync.Mutex // Guards missed.
 	// missed are kinds whose objects are incomplete in the result.
 	missed []Unreadable
+	// makers are the makers that members have too, by namespace.
+	makers map[made]bool
 }
 
 func (e *evaluation) miss(u Unreadable) {
@@ -58,10 +60,12 @@ type candidate struct {
 	namespace, name string
 	// version is the object's version in the watch.
 	version string
-	// certificate is the Certificate whose Secret it is; empty if it is none.
-	certificate string
+	// maker is the object whose controller writes it without being its owner; the zero value if there is none.
+	maker maker
+	// absent is set if it stays on the hub. It can be the maker of others.
+	absent bool
 	// uid is the object's UID. owners are the UIDs of its owners, separated by commas, if a controller created
-	// it for them.
+	// it for them or it is absent.
 	uid, owners string
 }
 
@@ -73,16 +77,20 @@ func candidateOf(kind Kind, object *metav1.PartialObjectMetadata) candidate {
 		return c
 	}
 	if kind.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		c.certificate = object.Annotations[annotationCertificate]
+		c.maker = makerOf(object)
 	}
 	if _, created := object.Annotations[createdForOwner]; created {
-		var owners []string
-		for _, owner := range object.OwnerReferences {
-			owners = append(owners, string(owner.UID))
-		}
-		c.owners = strings.Join(owners, ",")
+		c.owners = ownersOf(object)
 	}
 	return c
+}
+
+func ownersOf(object *metav1.PartialObjectMetadata) string {
+	var owners []string
+	for _, owner := range object.OwnerReferences {
+		owners = append(owners, string(owner.UID))
+	}
+	return strings.Join(owners, ",")
 }
 
 // withoutDependents drops the objects that a controller created for a selected owner: its controller on a
@@ -97,17 +105,24 @@ func withoutDependents(candidates []candidate) []candidate {
 	})
 }
 
-// withoutIssued drops the Secrets of selected Certificates: cert-manager on a member issues its own. It
-// would issue one again whenever the Secret is overwritten.
-func withoutIssued(candidates []candidate) []candidate {
-	certificates := map[types.NamespacedName]bool{}
+// withoutAliases drops all but one of the candidates that are the same object, served by several API groups: the
+// Roles of RBAC and of OpenShift, or the Ingresses of an old API server. Two manifests of one object would overwrite
+// each other on members. Groups of Kubernetes come first, because all members serve them.
+func withoutAliases(candidates []candidate) []candidate {
+	rank := func(c candidate) string {
+		if group := c.kind.Group; group != "extensions" && (!strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")) {
+			return group
+		}
+		return "~" + c.kind.Group
+	}
+	first := map[string]candidate{}
 	for _, c := range candidates {
-		if c.kind.GroupKind() == (schema.GroupKind{Group: "cert-manager.io", Kind: "Certificate"}) {
-			certificates[types.NamespacedName{Namespace: c.namespace, Name: c.name}] = true
+		if other, twice := first[c.uid]; !twice || rank(c) < rank(other) {
+			first[c.uid] = c
 		}
 	}
 	return slices.DeleteFunc(candidates, func(c candidate) bool {
-		return c.certificate != "" && certificates[types.NamespacedName{Namespace: c.namespace, Name: c.certificate}]
+		return c.uid != "" && c.kind.GroupKind() != first[c.uid].kind.GroupKind()
 	})
 }
 
@@ -131,6 +146,10 @@ func (e *evaluation) candidates(wants []want, bound *Bound) (found []candidate, 
 			return nil, nil, err
 		}
 		for _, c := range selected {
+			if c.absent {
+				found = append(found, c)
+				continue
+			}
 			if !bound.Covers(c.kind.GVR().GroupResource(), c.namespace, c.name) {
 				withheld = append(withheld, c.withheld())
 				continue
@@ -148,7 +167,8 @@ func (e *evaluation) candidates(wants []want, bound *Bound) (found []candidate, 
 		}
 	}
 	slices.Sort(withheld)
-	return withoutDependents(withoutIssued(found)), slices.Compact(withheld), nil
+	e.makers = makersOf(found)
+	return withoutAliases(withoutDependents(withoutMade(found, e.makers))), slices.Compact(withheld), nil
 }
 
 func (e *evaluation) selectedBy(w want) ([]candidate, error) {
@@ -202,8 +222,11 @@ func (e *evaluation) namespace(w want, namespace *metav1.PartialObjectMetadata) 
 			return nil, err
 		}
 		for _, object := range objects {
-			if metadataPropagates(kind.GroupKind(), object) {
-				found = append(found, candidateOf(kind, object))
+			if c := candidateOf(kind, object); metadataPropagates(kind.GroupKind(), object) {
+				found = append(found, c)
+			} else if makers[kind.GroupKind()] && object.Annotations[placementv1beta1.PlaceAnnotation] != placementv1beta1.PlaceSkip {
+				c.absent, c.owners = true, ownersOf(object)
+				found = append(found, c)
 			}
 		}
 	}
@@ -285,6 +308,7 @@ func (e *evaluation) get(ctx context.Context, c candidate) (*unstructured.Unstru
 	if ofSet, err := e.ofStatefulSet(ctx, object); err != nil || ofSet {
 		return nil, err
 	}
+	cutMerged(object, e.makers)
 	Strip(object)
 	return object, nil
 }

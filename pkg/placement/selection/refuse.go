@@ -90,9 +90,12 @@ const madeByControllers = "made by controllers"
 // createdForOwner marks the same for an object that a controller created for its owners.
 const createdForOwner = "created for its owner"
 
+// writtenFor marks the same for a Secret that only the controller of an ExternalSecret wrote; its value is the name.
+const writtenFor = "written for an ExternalSecret"
+
 // keptAnnotations are the annotations that metadataPropagates reads.
 var keptAnnotations = []string{
-	madeByControllers, createdForOwner,
+	madeByControllers, createdForOwner, writtenFor, annotationUnsealed,
 	corev1.ServiceAccountNameKey, annotationIssuer, annotationCertificate, placementv1beta1.PlaceAnnotation,
 	annotationProvisioned, annotationLeader, annotationServedService,
 }
@@ -107,6 +110,8 @@ const (
 	// annotationServedService is on a Secret that OpenShift's service CA created for a Service of this
 	// cluster. On a member the same CA would refuse to create its own.
 	annotationServedService = "service.beta.openshift.io/originating-service-uid"
+	// annotationUnsealed is on a Secret that has the name of its SealedSecret and no owner.
+	annotationUnsealed = "sealedsecrets.bitnami.com/skip-set-owner-references"
 )
 
 // trim reduces an object's metadata to what selection reads. An informer may call it again with its own
@@ -127,6 +132,9 @@ func trim(object any) (any, error) {
 	}
 	if metav1.GetControllerOfNoCopy(m) == nil && madeForOwner(m) {
 		kept[createdForOwner] = ""
+	}
+	if name := externalSecretOf(m.ManagedFields); name != "" {
+		kept[writtenFor] = name
 	}
 	m.Annotations, m.ManagedFields = nil, nil
 	if len(kept) > 0 {

@@ -4,7 +4,6 @@
 package selection
 
 import (
-	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -189,22 +188,6 @@ func TestContentPropagates_RejectsTokenSecretsByType(t *testing.T) {
 	}
 	if opaque := parse(t, "{apiVersion: v1, kind: Secret, metadata: {name: a}, type: Opaque}"); !contentPropagates(opaque) {
 		t.Error("Opaque Secret is not sent")
-	}
-}
-
-func TestWithoutIssued(t *testing.T) {
-	certificates := Kind{GroupVersionKind: schema.GroupVersionKind{Group: "cert-manager.io", Version: "v1", Kind: "Certificate"}}
-	secrets := Kind{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}}
-	secret := func(namespace, certificate, place string) candidate {
-		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: certificate, Annotations: map[string]string{
-			"cert-manager.io/certificate-name": certificate, placementv1beta1.PlaceAnnotation: place}}}
-		return candidateOf(secrets, object)
-	}
-	web := candidate{kind: certificates, namespace: "a", name: "web"}
-	kept := []candidate{web, secret("a", "other", ""), secret("b", "web", ""), secret("a", "web", placementv1beta1.PlaceAlways)}
-	got := withoutIssued(append(slices.Clone(kept), secret("a", "web", "")))
-	if !slices.Equal(got, kept) {
-		t.Errorf("candidates are %v, want %v", got, kept)
 	}
 }
 
