@@ -28,9 +28,12 @@ const (
 	rootPath    = "/"
 )
 
-// reservedDomains are label and annotation domains that clusters set themselves, with different
-// values.
-var reservedDomains = []string{"kubernetes.io", "k8s.io", "kubernetes-fleet.io", "fleetgate.io"}
+// Clusters set labels and annotations of reservedDomains themselves. Manifests set some too, for an Ingress controller
+// for example: only a manifest's are compared. Keys of ownDomains are never compared.
+var (
+	reservedDomains = []string{"kubernetes.io", "k8s.io"}
+	ownDomains      = []string{"kubernetes-fleet.io", "fleetgate.io"}
+)
 
 // Detail is a field in which two objects differ.
 type Detail struct {
@@ -51,32 +54,35 @@ func Missing() []Detail {
 // most MaxDetails. List items are compared by index.
 func Objects(hub, member *unstructured.Unstructured) []Detail {
 	f := finder{secret: manifest.IsSecret(hub.GroupVersionKind().GroupKind())}
-	f.maps("", relevant(hub.Object), relevant(member.Object))
+	f.maps("", relevant(hub.Object, hub.Object), relevant(member.Object, hub.Object))
 	return f.found
 }
 
-// relevant returns the fields to compare. Values are shared with the object.
-func relevant(object map[string]any) map[string]any {
+// relevant returns the fields of an object to compare. Values are shared with the object.
+func relevant(object, hub map[string]any) map[string]any {
 	kept := maps.Clone(object)
 	delete(kept, "status")
-	metadata, _ := object["metadata"].(map[string]any)
 	// Both maps are set even if empty, so that each of their keys is reported separately.
-	kept["metadata"] = map[string]any{
-		"labels":      ownKeys(metadata["labels"]),
-		"annotations": ownKeys(metadata["annotations"]),
+	metadata := map[string]any{}
+	for _, field := range []string{"labels", "annotations"} {
+		metadata[field] = relevantKeys(asFields(asFields(object["metadata"])[field]), asFields(asFields(hub["metadata"])[field]))
+	}
+	kept["metadata"] = metadata
+	return kept
+}
+
+func relevantKeys(values, hub map[string]any) map[string]any {
+	kept := map[string]any{}
+	for key, value := range values {
+		if _, set := hub[key]; !isOf(key, ownDomains) && (set || !isOf(key, reservedDomains)) {
+			kept[key] = value
+		}
 	}
 	return kept
 }
 
-func ownKeys(field any) map[string]any {
-	values, _ := field.(map[string]any)
-	own := map[string]any{}
-	for key, value := range values {
-		if !slices.ContainsFunc(reservedDomains, func(domain string) bool { return strings.Contains(key, domain+"/") }) {
-			own[key] = value
-		}
-	}
-	return own
+func isOf(key string, domains []string) bool {
+	return slices.ContainsFunc(domains, func(domain string) bool { return strings.Contains(key, domain+"/") })
 }
 
 // finder collects the differences of two objects.

@@ -46,9 +46,14 @@ func TestObjects(t *testing.T) {
 			[]Detail{{Path: "/metadata/labels/foo", ValueInMember: "bar"}}},
 		"one label more": {configMap("metadata: {labels: {a: b}}"), configMap("metadata: {labels: {a: b, c: d}}"),
 			[]Detail{{Path: "/metadata/labels/c", ValueInMember: "d"}}},
-		"labels and annotations of Kubernetes and of the fleet": {
-			configMap("metadata: {labels: {app.kubernetes.io/name: x}}"),
+		"labels and annotations of the member's Kubernetes and of the fleet": {
+			configMap("metadata: {annotations: {kubernetes-fleet.io/spec-hash: x}}"),
 			configMap("metadata: {labels: {kubernetes.io/metadata.name: x}, annotations: {kubernetes-fleet.io/spec-hash: y, fleetgate.io/z: z}}"), nil},
+		"labels and annotations of Kubernetes in the manifest": {
+			configMap("metadata: {labels: {app.kubernetes.io/name: x}, annotations: {nginx.ingress.kubernetes.io/rewrite-target: /}}"),
+			configMap("metadata: {annotations: {nginx.ingress.kubernetes.io/rewrite-target: /x}}"),
+			[]Detail{{Path: "/metadata/annotations/nginx.ingress.kubernetes.io~1rewrite-target", ValueInHub: "/", ValueInMember: "/x"},
+				{Path: "/metadata/labels/app.kubernetes.io~1name", ValueInHub: "x"}}},
 		"a key with a slash and a tilde": {configMap("data: {a/b~c: d}"), configMap("data: {}"),
 			[]Detail{{Path: "/data/a~1b~0c", ValueInHub: "d"}}},
 		"a null is nothing":       {configMap("data: null"), configMap(""), nil},
