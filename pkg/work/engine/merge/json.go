@@ -88,7 +88,8 @@ func changesOf(path []string, original, modified, current map[string]any) []chan
 		}
 	}
 	for _, field := range sets.List(sets.KeySet(original)) {
-		if _, has := modified[field]; !has && current[field] != nil {
+		_, has := modified[field]
+		if _, left := current[field]; left && !has { // It can be null.
 			changes = append(changes, change{path: append(slices.Clone(path), field), removes: true})
 		}
 	}

@@ -112,6 +112,14 @@ func TestThreeWay(t *testing.T) {
 			wantType: types.MergePatchType,
 			want:     `{"metadata":{"resourceVersion":"7","finalizers":["theirs"]}}`,
 		},
+		"a null that left the manifest is removed": {
+			kind:     widget,
+			original: `{"spec":{"a":null,"b":1}}`,
+			modified: `{"spec":{"b":1}}`,
+			current:  `{"metadata":{"resourceVersion":"7"},"spec":{"a":null,"b":1}}`,
+			wantType: types.MergePatchType,
+			want:     `{"metadata":{"resourceVersion":"7"},"spec":{"a":null}}`,
+		},
 		"the last finalizer of a manifest is removed": {
 			kind:     widget,
 			original: `{"metadata":{"finalizers":["ours"]}}`,
