@@ -50,7 +50,9 @@ func withExcluded(base []byte, wanted, live *unstructured.Unstructured, refused 
 			continue
 		}
 		above, last := names[:len(names)-1], names[len(names)-1]
-		extended = exclude(above, before, wanted.Object, live.Object, addField(last)) || extended
+		for i, name := range names { // A part of what the manifest does not set can be refused.
+			extended = exclude(names[:i], before, wanted.Object, live.Object, addField(name)) || extended
+		}
 		if len(names) > leastDepth {
 			extended = exclude(above, before, wanted.Object, live.Object, addFields) || extended
 		}

@@ -72,6 +72,12 @@ func TestWithExcluded(t *testing.T) {
 			field:  "spec.sessionAffinityConfig",
 			want:   `{"spec":{"sessionAffinityConfig":{"clientIP":{}}}}`,
 		},
+		"an item of a list that the manifest does not have": {
+			wanted: `{"spec":{"clusterIP":"None"}}`,
+			live:   `{"spec":{"clusterIP":"None","ipFamilies":["IPv4","IPv6"],"theirs":1}}`,
+			field:  "spec.ipFamilies[1]",
+			want:   `{"spec":{"ipFamilies":["IPv4","IPv6"]}}`,
+		},
 		"the other limit of a PodDisruptionBudget": {
 			wanted: `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"maxUnavailable":1}}`,
 			live:   `{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","spec":{"minAvailable":1}}`,
