@@ -67,7 +67,56 @@ func (e *Engine) applyOnServer(ctx context.Context, t task, it Item, desired, li
 		desired.SetResourceVersion(live.GetResourceVersion())
 	}
 	options := metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: force || alone}
+	written, err := e.at(it).Apply(ctx, it.Ref.Name, desired, options)
+	if live == nil || !cannotPrune(err) {
+		return written, err
+	}
+	renewed, failure := e.renewVersion(ctx, it)
+	if failure != nil || renewed == nil {
+		return nil, err
+	}
+	if desired.GetResourceVersion() != "" {
+		desired.SetResourceVersion(renewed.GetResourceVersion())
+	}
 	return e.at(it).Apply(ctx, it.Ref.Name, desired, options)
+}
+
+// cannotPrune recognizes the error of an apply that has to convert the object into the version of the last one, which
+// does not have a field of the new version, as in a CustomResourceDefinition without a conversion webhook. API
+// servers have no machine-readable cause for it.
+func cannotPrune(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "failed to prune fields")
+}
+
+// renewVersion assigns the fields that we own in other versions to the version of the manifest. It returns nil if there
+// are none.
+func (e *Engine) renewVersion(ctx context.Context, it Item) (*unstructured.Unstructured, error) {
+	live, err := e.find(ctx, it)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	entries, changed := live.GetManagedFields(), false
+	for i := range entries {
+		if entry := &entries[i]; entry.Manager == e.managerOf(it) && entry.APIVersion != live.GetAPIVersion() {
+			entry.APIVersion, changed = live.GetAPIVersion(), true
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	return e.setManagers(ctx, it, live, entries)
+}
+
+// setManagers replaces the managed fields of an object.
+func (e *Engine) setManagers(ctx context.Context, it Item, object *unstructured.Unstructured, entries []metav1.ManagedFieldsEntry) (*unstructured.Unstructured, error) {
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encoding managed fields: %w", err)
+	}
+	return e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: e.managerOf(it)})
 }
 
 // forces reports whether a server-side apply takes fields of other managers. A manifest that is too large
@@ -119,7 +168,8 @@ func (e *Engine) mergeOwned(ctx context.Context, it Item, desired, live *unstruc
 	return e.patch(ctx, it, base, desired, live)
 }
 
-// empties reports whether the manifest has an empty map or list from which its predecessor had contents.
+// empties reports whether the manifest has nothing but empty values in a map or list of which its predecessor had
+// contents.
 func (e *Engine) empties(it Item, wanted, live *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == e.managerOf(it) && entry.Subresource == "" &&
@@ -127,7 +177,7 @@ func (e *Engine) empties(it Item, wanted, live *unstructured.Unstructured) bool 
 	})
 }
 
-// isEmptied reports whether a value is an empty map or list where live has contents that the fields name.
+// isEmptied reports whether a value has only empty values where live has contents that the fields name.
 func isEmptied(wanted, live any, fields map[string]any) bool {
 	contents := false
 	for field := range fields {
@@ -139,7 +189,7 @@ func isEmptied(wanted, live any, fields map[string]any) bool {
 		return contents && len(wanted) == 0 && len(list) > 0
 	case map[string]any:
 		there, _ := live.(map[string]any)
-		if len(wanted) == 0 {
+		if isHollow(wanted) {
 			return contents && len(there) > 0
 		}
 		for field, value := range wanted {
@@ -147,6 +197,22 @@ func isEmptied(wanted, live any, fields map[string]any) bool {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+// isHollow reports whether a value consists of empty maps and lists.
+func isHollow(value any) bool {
+	switch value := value.(type) {
+	case []any:
+		return len(value) == 0
+	case map[string]any:
+		for _, inner := range value {
+			if !isHollow(inner) {
+				return false
+			}
+		}
+		return true
 	}
 	return false
 }
@@ -174,14 +240,7 @@ func (e *Engine) disownClients(ctx context.Context, it Item, object *unstructure
 	if !changed {
 		return object, nil
 	}
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "replace", "path": "/metadata/managedFields", "value": entries},
-		{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("encoding managed fields: %w", err)
-	}
-	return e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: e.managerOf(it)})
+	return e.setManagers(ctx, it, object, entries)
 }
 
 // withoutClients returns the entries without what clients of people own together with us.

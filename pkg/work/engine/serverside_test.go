@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -88,6 +89,12 @@ func TestServerSide_MergesWhatAnApplyCannotRemove(t *testing.T) {
 			want:      []types.PatchType{types.MergePatchType, types.ApplyPatchType},
 			wantPatch: `"sync":{"heal":null}`,
 		},
+		"map that keeps an empty list only": {
+			manifest: widget + "{sync: {names: []}}}", live: widget + "{sync: {heal: true}}}",
+			managed:   []metav1.ManagedFieldsEntry{oursOfWidget},
+			want:      []types.PatchType{types.MergePatchType, types.ApplyPatchType},
+			wantPatch: `"sync":{"heal":null,"names":[]}`,
+		},
 		"map that becomes empty beside fields of others": {
 			manifest: widget + "{sync: {}}}", live: widget + "{colour: red, sync: {heal: true}}}",
 			managed: []metav1.ManagedFieldsEntry{oursOfWidget, theirsOfWidget}, rejection: isNull,
@@ -124,6 +131,34 @@ func TestServerSide_MergesWhatAnApplyCannotRemove(t *testing.T) {
 				t.Errorf("patches are %q, want %s", member.patches, tc.wantPatch)
 			}
 		})
+	}
+}
+
+// A CustomResourceDefinition without a conversion webhook can have a version that lacks a field of another one.
+func TestServerSide_OwnsFieldsInTheVersionOfTheManifest(t *testing.T) {
+	const manifest = "{apiVersion: example.com/v2, kind: Widget, metadata: {namespace: ns, name: web}, spec: {colour: red}}"
+	live := objectOfYAML(t, manifest)
+	live.SetResourceVersion("7")
+	live.SetOwnerReferences([]metav1.OwnerReference{recordRef("us", "1")})
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		ownedBy("us", metav1.ManagedFieldsOperationApply, "example.com/v1", `{"f:spec":{"f:size":{}}}`),
+		ownedBy("theirs", metav1.ManagedFieldsOperationApply, "example.com/v1", `{"f:spec":{"f:weight":{}}}`)})
+	e, work := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+	member := &rejecting{with: apierrors.NewInternalError(errors.New("failed to prune fields: .spec.colour: field not declared in schema")), answer: live}
+	e.member.(*fake.FakeDynamicClient).PrependReactor("patch", "*", member.respond)
+	e.member.(*fake.FakeDynamicClient).PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) { return true, live.DeepCopy(), nil })
+	desired := objectOfYAML(t, manifest)
+	it := Item{object: desired, namespaced: true, Mode: Mode{Method: ServerSide}, resource: schema.GroupVersionResource{Group: "example.com", Version: "v2", Resource: "widgets"}}
+	it.Ref.Namespace, it.Ref.Name = "ns", "web"
+	if _, err := e.serverSide(t.Context(), work, it, desired.DeepCopy(), live); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]types.PatchType{types.ApplyPatchType, types.JSONPatchType, types.ApplyPatchType}, member.sent); diff != "" {
+		t.Errorf("patches (-want +got):\n%s", diff)
+	}
+	patch := strings.Join(member.patches, "")
+	if strings.Count(patch, "example.com/v2") != 1 || strings.Count(patch, "example.com/v1") != 1 {
+		t.Errorf("patch is %s, want our fields in v2 and those of others in v1", patch)
 	}
 }
 
