@@ -66,6 +66,7 @@ func withDerived(base []byte, wanted, live *unstructured.Unstructured) []byte {
 
 var (
 	service       = schema.GroupKind{Kind: "Service"}
+	claim         = schema.GroupKind{Kind: "PersistentVolumeClaim"}
 	networkPolicy = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
 )
 
@@ -116,6 +117,8 @@ func podSpecOf(kind schema.GroupKind) []string {
 		return []string{"spec", "template", "spec"}
 	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
 		return []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	case schema.GroupKind{Kind: "PodTemplate"}:
+		return []string{"template", "spec"}
 	}
 	return nil
 }

@@ -27,6 +27,11 @@ func TestWithDerived(t *testing.T) {
 			before: podTemplate("{serviceAccountName: a}"), wanted: podTemplate("{}"), live: podTemplate("{serviceAccountName: a, serviceAccount: a}"),
 			want: podTemplate("{serviceAccountName: a, serviceAccount: a}"),
 		},
+		"alias of an account in a PodTemplate": {
+			before: "{apiVersion: v1, kind: PodTemplate, template: {spec: {serviceAccountName: a}}}", wanted: "{apiVersion: v1, kind: PodTemplate, template: {spec: {}}}",
+			live: "{apiVersion: v1, kind: PodTemplate, template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+			want: "{apiVersion: v1, kind: PodTemplate, template: {spec: {serviceAccountName: a, serviceAccount: a}}}",
+		},
 		"account that was set by its alias": {
 			before: podTemplate("{serviceAccount: a}"), wanted: podTemplate("{serviceAccount: b}"), live: podTemplate("{serviceAccountName: a, serviceAccount: a}"),
 			want: podTemplate("{serviceAccountName: a, serviceAccount: a}"),

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
-	"fleetgate.io/fleetgate/pkg/kube/untrusted"
 	"fleetgate.io/fleetgate/pkg/work/engine/merge"
 	"fleetgate.io/fleetgate/pkg/work/manifest"
 )
@@ -36,7 +35,7 @@ func (e *Engine) write(ctx context.Context, t task, it Item, live *unstructured.
 	if it.Mode.Leave.isApplied(live) {
 		return e.setOwners(ctx, t.Record, it, live)
 	}
-	if err := e.staysHeadless(it, live); err != nil {
+	if err := e.keepsRemoved(it, live); err != nil {
 		return nil, err
 	}
 	desired, merging := e.desire(t.Record, it, live)
@@ -255,33 +254,54 @@ func (e *Engine) unserved(it Item, err error) ManifestResult {
 	return out
 }
 
-// staysHeadless returns an error if the manifest no longer has the clusterIP None of its Service. An API
-// server accepts such a write and keeps None, so the Service would stay headless on this member and not on
-// members that get it later. The error is that of an immutable field.
-func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
-	if live == nil || it.object.GroupVersionKind().GroupKind() != service || clusterIP(live) != corev1.ClusterIPNone || clusterIP(it.object) != "" {
+// keepsRemoved returns an error if the member would accept the manifest, and keep a field that the manifest before
+// set. The object would differ from that of members which get this manifest first. The error is that of an
+// immutable field.
+func (e *Engine) keepsRemoved(it Item, live *unstructured.Unstructured) error {
+	if live == nil {
 		return nil
 	}
-	if !e.appliedHeadless(it, live) {
-		return nil // Another client made it headless.
+	switch it.object.GroupVersionKind().GroupKind() {
+	case service:
+		return e.staysHeadless(it, live)
+	case claim:
+		return e.keepsSource(it, live)
+	}
+	return nil
+}
+
+// staysHeadless returns the error of a Service whose manifest no longer has the clusterIP None.
+func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
+	if clusterIP(live.Object) != corev1.ClusterIPNone || clusterIP(it.object.Object) != "" || clusterIP(e.lastManifest(it, live)) != corev1.ClusterIPNone {
+		return nil // If the last manifest did not set it, another client did.
 	}
 	switch kind, _, _ := unstructured.NestedString(it.object.Object, "spec", "type"); corev1.ServiceType(kind) {
 	case "", corev1.ServiceTypeClusterIP:
 	default:
 		return nil // The API server changes it, or refuses it.
 	}
-	return apierrors.NewInvalid(service, live.GetName(), field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIP"), corev1.ClusterIPNone,
-		"cannot be changed: an API server keeps a headless Service headless")})
+	return keeps(it, "clusterIP", corev1.ClusterIPNone, "an API server keeps a headless Service headless")
 }
 
-// appliedHeadless is true if the last applied manifest of the Service had clusterIP None.
-func (e *Engine) appliedHeadless(it Item, live *unstructured.Unstructured) bool {
-	var before corev1.Service
-	err := untrusted.UnmarshalJSON(e.lastApplied(it, live), untrusted.Object, &before)
-	return err == nil && before.Spec.ClusterIP == corev1.ClusterIPNone
-}
-
-func clusterIP(service *unstructured.Unstructured) string {
-	ip, _, _ := unstructured.NestedString(service.Object, "spec", "clusterIP")
+func clusterIP(service map[string]any) string {
+	ip, _, _ := unstructured.NestedString(service, "spec", "clusterIP")
 	return ip
+}
+
+// keepsSource returns the error of a PersistentVolumeClaim whose manifest no longer has the source of its data. API
+// servers copy it from dataSource to dataSourceRef, or back, and restore the one from the other.
+func (e *Engine) keepsSource(it Item, live *unstructured.Unstructured) error {
+	t := trio{e.lastManifest(it, live), it.object.Object, live.Object}.below("spec")
+	for _, field := range []string{"dataSource", "dataSourceRef"} {
+		if t.before[field] != nil && t.live[field] != nil && t.wanted["dataSource"] == nil && t.wanted["dataSourceRef"] == nil {
+			return keeps(it, field, t.live[field], "an API server keeps the source of a claim")
+		}
+	}
+	return nil
+}
+
+// keeps returns the error of a field of the spec that cannot be removed.
+func keeps(it Item, name string, value any, because string) error {
+	return apierrors.NewInvalid(it.object.GroupVersionKind().GroupKind(), it.Ref.Name,
+		field.ErrorList{field.Invalid(field.NewPath("spec", name), value, "cannot be changed: "+because)})
 }

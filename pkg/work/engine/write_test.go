@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,5 +38,34 @@ func TestWrite_AppliesOnTheServerWhatItCannotMerge(t *testing.T) {
 	}
 	if len(sent) != 1 || sent[0] != types.ApplyPatchType {
 		t.Errorf("patches are %v, want one of server-side apply", sent)
+	}
+}
+
+func TestKeepsRemoved(t *testing.T) {
+	const service, claim = "{apiVersion: v1, kind: Service, spec: {ports: [], ", "{apiVersion: v1, kind: PersistentVolumeClaim, spec: {volumeMode: Filesystem, "
+	const source, reference = "dataSource: {kind: K, name: n}", "dataSourceRef: {kind: K, name: n}"
+	for name, tc := range map[string]struct{ before, wanted, live, want string }{
+		"a headless Service":                        {service + "clusterIP: None}}", service + "}}", service + "clusterIP: None}}", "spec.clusterIP"},
+		"a Service that stays headless":             {service + "clusterIP: None}}", service + "clusterIP: None}}", service + "clusterIP: None}}", ""},
+		"a Service that another client made so":     {service + "}}", service + "}}", service + "clusterIP: None}}", ""},
+		"a Service of another type":                 {service + "clusterIP: None}}", service + "type: ExternalName}}", service + "clusterIP: None}}", ""},
+		"a claim without its source":                {claim + source + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSource"},
+		"a claim without its reference":             {claim + reference + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSourceRef"},
+		"a claim with the source as a reference":    {claim + source + "}}", claim + reference + "}}", claim + source + ", " + reference + "}}", ""},
+		"a claim whose source another client chose": {claim + "}}", claim + "}}", claim + source + ", " + reference + "}}", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))
+			before, err := objectOfYAML(t, tc.before).MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			live := objectOfYAML(t, tc.live)
+			live.SetAnnotations(map[string]string{e.AppliedAnnotation: string(before)})
+			err = e.keepsRemoved(Item{object: objectOfYAML(t, tc.wanted), Mode: Mode{Method: Merge}}, live)
+			if tc.want == "" && err != nil || tc.want != "" && (!isImmutable(err) || !strings.Contains(err.Error(), tc.want+":")) {
+				t.Errorf("got error %v, want one of %q", err, tc.want)
+			}
+		})
 	}
 }
