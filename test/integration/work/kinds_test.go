@@ -210,6 +210,29 @@ var _ = Describe("Manifests of various kinds", func() {
 	})
 })
 
+var _ = Describe("A manifest in another version than its predecessor", func() {
+	It("is applied on the server although the version of the predecessor lacks its field", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		const definition = `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: gizmos.versions.example.com}, spec: {group: versions.example.com,
+			scope: Namespaced, names: {plural: gizmos, singular: gizmo, kind: Gizmo, listKind: GizmoList}, versions: [
+			{name: v1, served: true, storage: false, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {kept: {type: string}, dropped: {type: string}}}}}}},
+			{name: v2, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {kept: {type: string}, dropped: {type: string}, added: {type: string}}}}}}}]}}`
+		gizmo := func(version, spec string) string {
+			return `{apiVersion: versions.example.com/` + version + `, kind: Gizmo, metadata: {namespace: ` + ns + `, name: a}, spec: {` + spec + `}}`
+		}
+		createWork(ctx, "versions", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}, definition, gizmo("v1", "kept: a, dropped: a"))
+		DeferCleanup(func(ctx SpecContext) { collect(ctx, "versions", "versions.example.com/v2", "Gizmo", ns, "a") })
+		Eventually(reportedOf(ctx, "versions")).Should(HaveEach(HaveField("Applied", "True/Applied")))
+		changeWork(ctx, "versions", definition, gizmo("v2", "kept: b, added: b"))
+		Eventually(func(g Gomega) any {
+			object, err := expect.Found(ctx, memberClient, "versions.example.com/v2", "Gizmo", ns, "a")
+			g.Expect(err).NotTo(HaveOccurred())
+			return object.Object["spec"]
+		}).Should(Equal(map[string]any{"kept": "b", "added": "b"}))
+		Eventually(reportedOf(ctx, "versions")).Should(HaveEach(HaveField("Applied", "True/Applied")))
+	})
+})
+
 var _ = Describe("A kind that was removed from the member", func() {
 	It("is reported as not installed to a later Work and applied once it is installed again", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
