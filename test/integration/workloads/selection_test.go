@@ -304,8 +304,31 @@ var _ = Describe("Objects and annotations of other controllers of the hub", func
 		Expect(hub.Create(ctx, service, client.FieldOwner("kubectl-create"))).To(Succeed())
 		Expect(hub.Patch(ctx, service, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"example.org/load-balancer-id":"1"}}}`)),
 			client.FieldOwner("example-cloud-controller-manager"))).To(Succeed())
+		By("creating Secrets without an owner, as the External Secrets Operator does with creationPolicy Orphan and Merge")
+		applyText(ctx, running.Hub, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"externalsecrets.external-secrets.io"},
+"spec":{"group":"external-secrets.io","names":{"kind":"ExternalSecret","plural":"externalsecrets","singular":"externalsecret","listKind":"ExternalSecretList"},"scope":"Namespaced",
+"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`)
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, running.Hub, "delete", "customresourcedefinition", "externalsecrets.external-secrets.io")
+		})
+		external := &unstructured.Unstructured{}
+		external.SetGroupVersionKind(schema.GroupVersionKind{Group: "external-secrets.io", Version: "v1", Kind: "ExternalSecret"})
+		external.SetNamespace(name)
+		external.SetName("db")
+		Eventually(func(ctx context.Context) error { return hub.Create(ctx, external.DeepCopy()) }).WithContext(ctx).Should(Succeed())
+		operator := client.FieldOwner("externalsecrets.external-secrets.io/db")
+		secret := func(of string) *corev1.Secret {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: of}, Data: map[string][]byte{"mine": []byte("1")}}
+		}
+		Expect(hub.Create(ctx, secret("orphan"), operator)).To(Succeed())
+		merged := secret("merged")
+		Expect(hub.Create(ctx, merged, client.FieldOwner("kubectl-create"))).To(Succeed())
+		Expect(hub.Patch(ctx, merged, client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"MQ=="}}`)), operator)).To(Succeed())
 		placeUntracked(ctx, name)
-		Eventually(selectedBy(name)).WithContext(ctx).Should(ConsistOf("Namespace/"+name, "ConfigMap/kafka", "ConfigMap/settings", "Service/web"))
+		Eventually(selectedBy(name)).WithContext(ctx).Should(ConsistOf("Namespace/"+name, "ConfigMap/kafka", "ConfigMap/settings", "Service/web",
+			"ExternalSecret/db", "Secret/merged"))
+		Eventually(memberHas(name+"/merged", &corev1.Secret{}, func(s *corev1.Secret) map[string][]byte { return s.Data })).WithContext(ctx).
+			Should(Equal(map[string][]byte{"mine": []byte("1")}))
 		annotations := memberHas(name+"/web", &corev1.Service{}, func(s *corev1.Service) map[string]string { return s.Annotations })
 		Eventually(annotations).WithContext(ctx).Should(HaveKeyWithValue("example.org/mine", "1"))
 		Expect(annotations(ctx)).NotTo(HaveKey("example.org/load-balancer-id"))
