@@ -37,7 +37,8 @@ type Admission struct {
 
 // Wanted is what belongs on the hub when reviews go to the endpoint.
 func (a Admission) Wanted(reviews Endpoint) []client.Object {
-	objects := slices.Concat(policies.Members(a.Parameters), policies.Identities(a.Parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration())
+	objects := slices.Concat(policies.Members(a.Parameters), policies.Identities(a.Parameters), policies.MemberBounds(), policies.ServiceAccounts(), policies.Registration(),
+		policies.Definitions(a.GuardRails))
 	if !a.Administrator {
 		objects = append(objects, policies.Gateway(a.Parameters)...)
 	}
@@ -48,7 +49,7 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 		objects = append(objects, ClusterConfigurations(reviews)...)
 	}
 	if a.Klusterlets {
-		objects = append(objects, policies.Klusterlets()...)
+		objects = slices.Concat(objects, policies.Klusterlets(), a.ConfirmDelete.OfClusters())
 	}
 	if a.Decisions {
 		objects = append(objects, a.ConfirmDelete.OfDecisions(a.Parameters)...)
@@ -57,7 +58,7 @@ func (a Admission) Wanted(reviews Endpoint) []client.Object {
 		return objects
 	}
 	objects = slices.Concat(objects, a.GuardRails.Of(a.Parameters), a.ConfirmDelete.Of(a.Parameters),
-		policies.HelmCharts(), policies.Deliveries(a.Parameters), policies.Authors())
+		policies.HelmCharts(), policies.Deliveries(a.Parameters), policies.Authors(), policies.Orphans())
 	if a.Reviewed {
 		objects = append(objects, Configurations(reviews)...)
 	}

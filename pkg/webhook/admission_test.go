@@ -13,9 +13,9 @@ import (
 )
 
 func TestOnlyTheChosenPartsAreInstalled(t *testing.T) {
-	const always, limit, placements, rails, confirmed, reviewed = "member-secrets", "gateway-account", "deliveries", "selected-workloads",
+	const always, definitions, limit, placements, rails, confirmed, reviewed = "member-secrets", "definitions", "gateway-account", "deliveries", "selected-workloads",
 		"confirm-delete-placements", policies.ValidatingConfiguration
-	all := []string{always, limit, placements, rails, confirmed, reviewed}
+	all := []string{always, definitions, limit, placements, rails, confirmed, reviewed}
 	chosen := func(change func(*Admission)) Admission {
 		a := Admission{GuardRails: policies.GuardRailsSelected, ConfirmDelete: policies.ConfirmDeleteWarn, Fleet: true, Reviewed: true}
 		change(&a)
@@ -30,7 +30,7 @@ func TestOnlyTheChosenPartsAreInstalled(t *testing.T) {
 		"no guard rails":               {chosen(func(a *Admission) { a.GuardRails = policies.GuardRailsOff }), without(all, rails), []string{rails}},
 		"deletions without a warning":  {chosen(func(a *Admission) { a.ConfirmDelete = policies.ConfirmDeleteOff }), without(all, confirmed), []string{confirmed}},
 		"no webhooks in this process":  {chosen(func(a *Admission) { a.Reviewed = false }), without(all, reviewed), nil},
-		"no placements, only accounts": {chosen(func(a *Admission) { a.Fleet = false }), []string{always, limit}, nil},
+		"no placements, only accounts": {chosen(func(a *Admission) { a.Fleet = false }), []string{always, definitions, limit}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted, obsolete := namesOf(test.admission.Wanted(Endpoint{Aggregated: true})), namesOf(test.admission.Obsolete())

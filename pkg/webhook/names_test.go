@@ -20,6 +20,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/hub/registration"
+	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
 )
 
@@ -59,6 +60,8 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 		"fleetgate-confirm-delete-placements": {policies.ConfirmDeleteAnnotation},
 		"fleetgate-confirm-delete-namespaces": {policies.ConfirmDeleteAnnotation},
 		"fleetgate-confirm-delete-decisions":  {policies.ConfirmDeleteAnnotation, ocmclusterv1beta1.GroupName},
+		"fleetgate-confirm-delete-clusters":   {policies.ConfirmDeleteAnnotation, ocmclusterv1beta1.GroupName},
+		"fleetgate-definitions":               {policies.ConfirmDeleteAnnotation, install.LabelManagedBy, install.ManagedBy, placementv1beta1.GroupName, clusterv1beta1.GroupName},
 	}
 	for _, own := range ownKinds() {
 		named["fleetgate-bypassed-rules"] = append(named["fleetgate-bypassed-rules"], fmt.Sprintf("'%s': '%s'", own.resource, own.webhook), "- "+own.resource+"\n")
@@ -66,6 +69,7 @@ func TestPoliciesNameWhatTheCodeNames(t *testing.T) {
 	all := append(allPolicies(), policies.ServiceAccounts()...)
 	all = append(append(all, policies.Registration()...), policies.ConfirmDeleteDeny.Of(p)...)
 	all = append(append(all, policies.ConfirmDeleteDeny.OfDecisions(p)...), policies.Klusterlets()...)
+	all = append(all, policies.ConfirmDeleteDeny.OfClusters()...)
 	seen := map[string]bool{} // Some are of several modes.
 	for _, object := range all {
 		policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy)

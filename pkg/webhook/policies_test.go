@@ -30,8 +30,8 @@ func allPolicies() []client.Object {
 	all := append(policies.Members(parameters), policies.Gateway(parameters)...)
 	all = append(all, policies.Deliveries(parameters)...)
 	all = append(all, policies.MemberBounds()...)
-	all = append(append(all, policies.HelmCharts()...), policies.Authors()...)
-	all = append(all, policies.ManifestWorks()...)
+	all = append(append(append(all, policies.HelmCharts()...), policies.Authors()...), policies.Orphans()...)
+	all = append(append(all, policies.ManifestWorks()...), policies.Definitions(policies.GuardRailsReference)...)
 	all = append(all, policies.Identities(parameters)...)
 	for _, mode := range policies.AllGuardRails() {
 		all = append(all, mode.Of(parameters)...)

@@ -40,12 +40,15 @@ func setsOf(p Parameters) map[string][]client.Object {
 		"confirm-delete-warn":  ConfirmDeleteWarn.Of(p),
 		"confirm-delete-deny":  ConfirmDeleteDeny.Of(p),
 		"confirm-delete-ocm":   ConfirmDeleteDeny.OfDecisions(p),
+		"confirm-delete-mc":    ConfirmDeleteDeny.OfClusters(),
 		"helm-charts":          HelmCharts(),
 		"authors":              Authors(),
 		"klusterlets":          Klusterlets(),
 		"member-bounds":        MemberBounds(),
 		"manifestworks":        ManifestWorks(),
 		"identities":           Identities(p),
+		"orphans":              Orphans(),
+		"definitions":          Definitions(GuardRailsReference),
 	}
 }
 

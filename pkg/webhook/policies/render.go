@@ -34,6 +34,8 @@ type Parameters struct {
 	// ConfirmDeleteMembers is on how many members a placement may be and still be deleted
 	// without a warning.
 	ConfirmDeleteMembers int
+	// referenceMode is set by Definitions.
+	referenceMode bool
 }
 
 // A parameter as a file may name it.
@@ -55,6 +57,7 @@ func (p Parameters) byName() map[string]parameter {
 		"argoCDNamespace":      text(p.ArgoCD.Namespace),
 		"argoCDAccount":        text(p.ArgoCD.Name),
 		"confirmDeleteMembers": number(int64(p.ConfirmDeleteMembers)),
+		"referenceMode":        {strconv.FormatBool(p.referenceMode), strconv.FormatBool(p.referenceMode)},
 	}
 }
 

@@ -5,6 +5,7 @@ package policies
 
 import (
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,10 @@ func Klusterlets() []client.Object {
 	return Parameters{}.objects("klusterlets", "klusterlet-requests", "agent-add-ons")
 }
 
+// Orphans returns the policy against deletions of placements that would not keep what their author wants to
+// keep.
+func Orphans() []client.Object { return Parameters{}.objects("orphaned-placements") }
+
 // HelmCharts returns what asks for a right of its own before a chart is rendered.
 func HelmCharts() []client.Object { return Parameters{}.objects("helm-charts") }
 
@@ -59,6 +64,13 @@ func ManifestWorks() []client.Object {
 
 // Authors returns what keeps the answers about the authors of placements the gateway's.
 func Authors() []client.Object { return Parameters{}.objects("placement-authors") }
+
+// Definitions returns the policy that protects the gateway's CustomResourceDefinitions. It does not answer
+// users whom the guard rails refuse.
+func Definitions(guardRails GuardRails) []client.Object {
+	reference := guardRails == GuardRailsReference || guardRails == GuardRailsReferenceWorkloads
+	return Parameters{referenceMode: reference}.objects("definitions")
+}
 
 // GuardRails is how far the hub is kept from mistakes of people who have the right
 // to make them.
@@ -158,6 +170,11 @@ func (mode ConfirmDelete) OfDecisions(p Parameters) []client.Object {
 	return mode.named(p, "confirm-delete-decisions")
 }
 
+// OfClusters returns those for deletions of the namespace of a ManagedCluster.
+func (mode ConfirmDelete) OfClusters() []client.Object {
+	return mode.named(Parameters{}, "confirm-delete-clusters")
+}
+
 func (mode ConfirmDelete) named(p Parameters, names ...string) []client.Object {
 	if mode != ConfirmDeleteWarn && mode != ConfirmDeleteDeny {
 		return nil
@@ -178,5 +195,5 @@ func (mode ConfirmDelete) Obsolete() []client.Object {
 	if mode == ConfirmDeleteWarn || mode == ConfirmDeleteDeny {
 		return nil
 	}
-	return append(ConfirmDeleteDeny.Of(Parameters{}), ConfirmDeleteDeny.OfDecisions(Parameters{})...)
+	return slices.Concat(ConfirmDeleteDeny.Of(Parameters{}), ConfirmDeleteDeny.OfDecisions(Parameters{}), ConfirmDeleteDeny.OfClusters())
 }

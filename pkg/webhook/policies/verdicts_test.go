@@ -52,6 +52,8 @@ type verdict struct {
 	// Labels are those of the namespace, Parameter the object that the policy is asked with.
 	Labels    map[string]string `json:"labels"`
 	Parameter map[string]any    `json:"parameter"`
+	// Orphans is set if dependents are to stay.
+	Orphans bool `json:"orphans"`
 	// Refused is part of each refusal, empty for a request that passes.
 	Refused []string `json:"refused"`
 }
@@ -83,8 +85,12 @@ func (v verdict) attributes() *admission.VersionedAttributes {
 	operation := map[string]admission.Operation{v.Create: admission.Create, v.Update: admission.Update, v.Delete: admission.Delete}
 	resource, subresource, _ := strings.Cut(cmp.Or(v.Create, v.Update, v.Delete), "/")
 	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
+	var options runtime.Object
+	if v.Orphans {
+		options = &metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan)}
+	}
 	made := admission.NewAttributesRecord(objectOf(v.Object), objectOf(v.Old), schema.GroupVersionKind{Version: "v1", Kind: "K"}, v.Namespace, v.Name,
-		gvr, subresource, operation[cmp.Or(v.Create, v.Update, v.Delete)], nil, false, &user.DefaultInfo{Name: v.By, Groups: v.In})
+		gvr, subresource, operation[cmp.Or(v.Create, v.Update, v.Delete)], options, false, &user.DefaultInfo{Name: v.By, Groups: v.In})
 	versioned := &admission.VersionedAttributes{Attributes: made, VersionedKind: made.GetKind()}
 	if object := objectOf(v.Object); object != nil {
 		versioned.VersionedObject.Set(object)

@@ -21,8 +21,10 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/install"
 	"fleetgate.io/fleetgate/pkg/webhook"
 	"fleetgate.io/fleetgate/pkg/webhook/policies"
+	"fleetgate.io/fleetgate/test/support/expect"
 )
 
 // newNamespace creates a namespace with labels and returns its name.
@@ -179,6 +181,34 @@ var _ = Describe("The guard rail of selected namespaces", func() {
 	})
 })
 
+// confirmDeletion annotates an object until the spec ends.
+func confirmDeletion(ctx context.Context, object client.Object) {
+	GinkgoHelper()
+	set := func(ctx context.Context, value string) {
+		Expect(masters.Patch(ctx, object, expect.MergePatch(`{"metadata":{"annotations":{"`+policies.ConfirmDeleteAnnotation+`":`+value+`}}}`))).To(Succeed())
+	}
+	set(ctx, `"true"`)
+	DeferCleanup(func(ctx SpecContext) { set(ctx, "null") })
+}
+
+var _ = Describe("A CustomResourceDefinition that the gateway installed", func() {
+	It("is deleted only after a confirmation, also by an administrator", func(ctx SpecContext) {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(masters.Get(ctx, client.ObjectKey{Name: "clusterresourceplacements.placement.kubernetes-fleet.io"}, definition)).To(Succeed())
+		try := func() error { return masters.Delete(ctx, definition, client.DryRunAll) }
+		Eventually(try).Should(beForbidden("deleting CustomResourceDefinition clusterresourceplacements.placement.kubernetes-fleet.io deletes all its objects; " +
+			"annotate it fleetgate.io/confirm-delete=true first"))
+		Expect(masters.DeleteAllOf(ctx, definition, client.DryRunAll, client.MatchingLabels{install.LabelManagedBy: install.ManagedBy})).To(
+			beForbidden("deletes all its objects"))
+		confirmDeletion(ctx, definition)
+		Eventually(try).Should(Succeed())
+
+		foreign := networkingDefinition()
+		Expect(masters.Create(ctx, foreign)).To(Succeed())
+		Expect(masters.Delete(ctx, foreign)).To(Succeed())
+	})
+})
+
 var _ = Describe("The guard rails of the upstream project", Serial, Ordered, func() {
 	var user client.Client
 	const name = "reference-user"
@@ -212,7 +242,9 @@ var _ = Describe("The guard rails of the upstream project", Serial, Ordered, fun
 		Expect(masters.Get(ctx, client.ObjectKey{Name: "memberclusters.cluster.kubernetes-fleet.io"}, definition)).To(Succeed())
 		Eventually(func() error { return user.Delete(ctx, definition, client.DryRunAll) }).Should(
 			refusal("DELETE", "apiextensions.k8s.io/v1, Kind=CustomResourceDefinition", "", "/memberclusters.cluster.kubernetes-fleet.io"))
-		Expect(masters.Delete(ctx, definition, client.DryRunAll)).To(Succeed())
+		Eventually(func() error { return masters.Delete(ctx, definition, client.DryRunAll) }).Should(beForbidden("annotate it fleetgate.io/confirm-delete=true first"))
+		confirmDeletion(ctx, definition)
+		Eventually(func() error { return masters.Delete(ctx, definition, client.DryRunAll) }).Should(Succeed())
 	})
 
 	It("reserve fleet and kube namespaces and their contents for the cluster's own users", func(ctx SpecContext) {

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,6 +147,21 @@ var _ = Describe("Decisions", func() {
 		Expect(hubClient.Delete(ctx, few, client.DryRunAll)).To(Succeed())
 		Expect(hubClient.Patch(ctx, placementOf(b.namespace, "p"), expect.MergePatch(`{"metadata": {"annotations": {"fleetgate.io/confirm-delete": "true"}}}`))).To(Succeed())
 		Expect(try()).To(Succeed())
+	})
+
+	It("come from ManagedClusters whose namespaces are deleted only after a confirmation", func(ctx SpecContext) {
+		b := newBed(ctx, 1)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.name(1)}}
+		expect.CreatedForSpec(ctx, hubClient, namespace)
+		for _, object := range policies.ConfirmDeleteDeny.OfClusters() {
+			expect.CreatedForSpec(ctx, hubClient, object)
+		}
+		try := func() error { return hubClient.Delete(ctx, namespace, client.DryRunAll) }
+		Eventually(try).Should(MatchError(ContainSubstring("namespace " + b.name(1) + " has the ManifestWorks of ManagedCluster " + b.name(1))))
+		other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: b.namespace}}
+		Expect(hubClient.Delete(ctx, other, client.DryRunAll)).To(Succeed())
+		Expect(hubClient.Patch(ctx, namespace, expect.MergePatch(`{"metadata": {"annotations": {"fleetgate.io/confirm-delete": "true"}}}`))).To(Succeed())
+		Eventually(try).Should(Succeed())
 	})
 
 	It("are grouped, numbered and named", func(ctx SpecContext) {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -153,6 +154,22 @@ var _ = Describe("Deleting a placement of many members", func() {
 		install(ctx, policies.ConfirmDeleteDeny.Of(policies.Parameters{ConfirmDeleteMembers: 2}))
 		Eventually(try(crp)).WithTimeout(soon).WithPolling(often).Should(Succeed())
 		warned.take()
+	})
+})
+
+var _ = Describe("Deleting a placement with --cascade=orphan", func() {
+	It("is rejected unless its delete strategy keeps what it placed", func(ctx SpecContext) {
+		shop(ctx, "xd-shop")
+		crp := place(ctx, "xd", "xd-shop", nil)
+		install(ctx, policies.Orphans())
+		try := func() error {
+			return hub.Delete(ctx, crp, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+		}
+		Eventually(try).WithTimeout(soon).WithPolling(often).Should(MatchError(ContainSubstring(
+			"deleting ClusterResourcePlacement xd takes what it placed off its members, also with --cascade=orphan; to keep it there, set spec.strategy.deleteStrategy.propagationPolicy to Abandon first")))
+		Expect(hub.Delete(ctx, crp, client.DryRunAll)).To(Succeed())
+		Expect(hub.Patch(ctx, crp, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"strategy": {"deleteStrategy": {"propagationPolicy": "Abandon"}}}}`)))).To(Succeed())
+		Eventually(try).WithTimeout(soon).WithPolling(often).Should(Succeed())
 	})
 })
 

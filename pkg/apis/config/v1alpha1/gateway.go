@@ -81,8 +81,8 @@ type InstallConfiguration struct {
 	// reference-with-workloads: like reference, but Pods and ReplicaSets are allowed.
 	GuardRails string `json:"guardRails"`
 	// ConfirmDelete is off, warn or deny. It applies to the deletion of placements on many members and
-	// of namespaces that a placement selects, unless the object has the annotation
-	// fleetgate.io/confirm-delete=true.
+	// of namespaces that a placement selects or that a ManagedCluster has, unless the object has the
+	// annotation fleetgate.io/confirm-delete=true.
 	ConfirmDelete string `json:"confirmDelete"`
 	// ConfirmDeleteMembers is the number of members above which the deletion of a placement must be
 	// confirmed.
