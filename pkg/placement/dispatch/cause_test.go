@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,31 +32,55 @@ func TestFinalize_AnnotatesWorksWithDeletionCause(t *testing.T) {
 		p.Spec.Strategy.DeleteStrategy = &placementv1beta1.DeleteStrategy{PropagationPolicy: policy}
 		return p
 	}
+	retained := map[string]string{causeKey: placementv1beta1.DeletionNone}
+	exists := func() client.Object {
+		return &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	}
+	unscheduled := func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingUnscheduled }
+	recorded := func(cause string) func(*placementv1beta1.ClusterResourceBinding) {
+		return func(b *placementv1beta1.ClusterResourceBinding) { placementv1beta1.SetDeletionCause(b, cause) }
+	}
 	cases := map[string]struct {
 		placement client.Object
+		binding   func(*placementv1beta1.ClusterResourceBinding)
 		has, want map[string]string
+		// undefined is set if the definition of placements is being deleted.
+		undefined bool
 	}{
-		"Work has no cause yet": {nil, map[string]string{causeKey: placementv1beta1.DeletionNone}, gone},
-		"Work has no cause yet and placement exists": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
-			map[string]string{causeKey: placementv1beta1.DeletionNone}, changed},
-		"placement exists":                     {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, nil, changed},
-		"placement is being deleted":           {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, nil, gone},
-		"placement is deleted":                 {nil, nil, gone},
-		"placement with policy Abandon exists": {strategy(placementv1beta1.AbandonPlaced), nil, changed},
-		"placement with policy Delete exists": {strategy(placementv1beta1.DeletePlaced), nil,
-			map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged, policyKey: placementv1beta1.DeletePolicyDelete}},
-		"deletion after a change": {nil, changed, gone},
-		"change after a resource left": {&placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
-			map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}, map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}},
+		"Work has no cause yet":                {has: retained, want: gone},
+		"placement no longer selects":          {placement: exists(), binding: unscheduled, has: retained, want: changed},
+		"placement no longer selects, old":     {placement: exists(), binding: unscheduled, want: changed},
+		"placement is evicted":                 {placement: exists(), binding: recorded(placementv1beta1.DeletionPlacementChanged), has: retained, want: changed},
+		"placement is being deleted":           {placement: &placementv1beta1.ClusterResourcePlacement{ObjectMeta: deleted}, want: gone},
+		"placement is deleted":                 {want: gone},
+		"placement was deleted and re-created": {placement: exists(), binding: recorded(placementv1beta1.DeletionPlacementDeleted), want: gone},
+		"a user deleted the binding":           {placement: exists(), has: retained, want: retained},
+		"a user deleted the binding, old":      {placement: exists(), want: retained},
+		"the definition is deleted":            {undefined: true, has: retained, want: retained},
+		"the definition is deleted, recorded":  {binding: recorded(placementv1beta1.DeletionNone), has: retained, want: retained},
+		"placement with policy Abandon":        {placement: strategy(placementv1beta1.AbandonPlaced), binding: unscheduled, want: changed},
+		"placement with policy Delete": {placement: strategy(placementv1beta1.DeletePlaced), binding: unscheduled,
+			want: map[string]string{causeKey: placementv1beta1.DeletionPlacementChanged, policyKey: placementv1beta1.DeletePolicyDelete}},
+		"a user deleted the binding, with policy Delete": {placement: strategy(placementv1beta1.DeletePlaced), want: retained},
+		"deletion after a change":                        {binding: unscheduled, has: changed, want: gone},
+		"change after a resource left": {placement: exists(), binding: unscheduled,
+			has: map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}, want: map[string]string{causeKey: placementv1beta1.DeletionResourceRemoved}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := binding()
 			b.Labels = map[string]string{placementv1beta1.ParentPlacementLabel: "p"}
 			b.Finalizers, b.DeletionTimestamp = []string{placementv1beta1.WorkCleanupFinalizer}, new(metav1.Now())
+			if tc.binding != nil {
+				tc.binding(b)
+			}
+			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "clusterresourceplacements.placement.kubernetes-fleet.io"}}
+			if tc.undefined {
+				definition.Finalizers, definition.DeletionTimestamp = []string{"x/y"}, new(metav1.Now())
+			}
 			work := &placementv1beta1.Work{ObjectMeta: metav1.ObjectMeta{Namespace: clusterv1beta1.MemberNamespace("m"), Name: "p-work",
 				Finalizers: []string{placementv1beta1.WorkCleanupFinalizer}, Annotations: tc.has, Labels: map[string]string{placementv1beta1.ParentBindingLabel: b.Name}}}
-			there := []client.Object{b, work, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}
+			there := []client.Object{definition, b, work, &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "m"}}}
 			if tc.placement != nil {
 				there = append(there, tc.placement)
 			}

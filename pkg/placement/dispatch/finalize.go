@@ -64,7 +64,8 @@ func whole(work *metav1.PartialObjectMetadata) *placementv1beta1.Work {
 // A member's agent cannot see why a Work is deleted, and its action depends on that: a change of a
 // placement is no request to remove data. So a Work is annotated before its deletion. Until then it says
 // that there is no cause: a user who deletes a namespace or a CustomResourceDefinition, and the garbage
-// collector after a restore, delete Works too.
+// collector after a restore, delete Works too, and a user can delete the bindings of a placement that selects
+// their members.
 
 // annotateCause annotates the Works of a binding that is being deleted. A leaving member keeps its placed
 // resources. Its Works are deleted with its namespace, or by the hub's garbage collector after their
@@ -79,15 +80,11 @@ func (r *Reconciler) annotateCause(ctx context.Context, b placementv1beta1.Bindi
 	if !slices.ContainsFunc(works, mayChange) {
 		return nil
 	}
-	key, ok := objects.KeyOf(b)
-	if !ok {
-		return nil // Without a cause the agent retains data.
-	}
-	placement, err := r.livePlacement(ctx, key)
+	want, err := r.causeOf(ctx, b)
 	if err != nil {
 		return err
 	}
-	return r.annotate(ctx, works, causeOf(placement))
+	return r.annotate(ctx, works, want)
 }
 
 // mayChange reports whether a Work has no cause yet, or one that can still change. "Placement deleted"
@@ -97,15 +94,44 @@ func mayChange(work *metav1.PartialObjectMetadata) bool {
 	return work.Annotations[placementv1beta1.DeletionCauseAnnotation] != placementv1beta1.DeletionPlacementDeleted
 }
 
-// causeOf returns the annotations for the Works of a binding that is being deleted. A nil placement was
-// deleted.
-func causeOf(placement placementv1beta1.PlacementObject) map[string]string {
-	if placement == nil {
-		return map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementDeleted}
+// causeOf returns the annotations for the Works of a binding that is being deleted. Without any, the agent
+// retains data.
+func (r *Reconciler) causeOf(ctx context.Context, b placementv1beta1.BindingObject) (map[string]string, error) {
+	key, ok := objects.KeyOf(b)
+	if !ok {
+		return nil, nil
 	}
-	want := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionPlacementChanged}
-	if strategy := placement.GetSpec().Strategy.DeleteStrategy; strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePlaced {
-		want[placementv1beta1.DeletePolicyAnnotation] = placementv1beta1.DeletePolicyDelete
+	placement, err := r.livePlacement(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	recorded := b.GetAnnotations()[placementv1beta1.DeletionCauseAnnotation]
+	if recorded == "" && placement == nil {
+		// The namespace controller deletes bindings before their placement, and others may have done so.
+		going, err := objects.DefinitionGoing(ctx, r.Live, key.Namespace)
+		if err != nil {
+			return nil, err
+		}
+		if going {
+			recorded = placementv1beta1.DeletionNone
+		}
+	}
+	return annotationsFor(b, recorded, placement), nil
+}
+
+// annotationsFor are the annotations for a recorded cause; it is empty if no controller recorded one. A nil
+// placement was deleted.
+func annotationsFor(b placementv1beta1.BindingObject, recorded string, placement placementv1beta1.PlacementObject) map[string]string {
+	want := map[string]string{placementv1beta1.DeletionCauseAnnotation: placementv1beta1.DeletionNone}
+	switch {
+	case recorded == placementv1beta1.DeletionNone:
+	case recorded == placementv1beta1.DeletionPlacementDeleted, placement == nil:
+		want[placementv1beta1.DeletionCauseAnnotation] = placementv1beta1.DeletionPlacementDeleted
+	case recorded == placementv1beta1.DeletionPlacementChanged, b.GetSpec().State == placementv1beta1.BindingUnscheduled:
+		want[placementv1beta1.DeletionCauseAnnotation] = placementv1beta1.DeletionPlacementChanged
+		if strategy := placement.GetSpec().Strategy.DeleteStrategy; strategy != nil && strategy.PropagationPolicy == placementv1beta1.DeletePlaced {
+			want[placementv1beta1.DeletePolicyAnnotation] = placementv1beta1.DeletePolicyDelete
+		}
 	}
 	return want
 }

@@ -61,9 +61,8 @@ func (r *Reconciler) execute(ctx context.Context, eviction *placementv1beta1.Clu
 	}
 	verdict := Decide(c)
 	if b := verdict.Delete; b != nil {
-		unchanged := client.Preconditions{UID: new(b.GetUID()), ResourceVersion: new(b.GetResourceVersion())}
-		if err := r.Client.Delete(ctx, b, unchanged); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+		if err := r.remove(ctx, b); err != nil {
+			return err
 		}
 	}
 	before := eviction.DeepCopy()
@@ -75,6 +74,20 @@ func (r *Reconciler) execute(ctx context.Context, eviction *placementv1beta1.Clu
 	}
 	ctrl.LoggerFrom(ctx).Info("Decided on an eviction", "placement", eviction.Spec.PlacementName, "member", eviction.Spec.ClusterName,
 		"executed", verdict.Executed, "reason", verdict.Message)
+	return nil
+}
+
+// remove deletes a binding. Without a cause, its deletion would remove nothing from the member. If the binding
+// changed since the decision, the cause is not written.
+func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
+	err := reconcileutil.Patch(ctx, r.Client, b, func() { placementv1beta1.SetDeletionCause(b, placementv1beta1.DeletionPlacementChanged) },
+		"writing the cause of the deletion of binding %q", b.GetName())
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := r.Client.Delete(ctx, b, client.Preconditions{UID: new(b.GetUID())}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting binding %q: %w", b.GetName(), err)
+	}
 	return nil
 }
 

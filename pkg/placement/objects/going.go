@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
@@ -31,6 +33,20 @@ func NamespaceGoing(ctx context.Context, reader client.Reader, name string) (boo
 		return err == nil, err
 	}
 	return namespace.DeletionTimestamp != nil, nil
+}
+
+// DefinitionGoing reports whether the CustomResourceDefinition of the placements in a namespace, or of
+// those without one, is being deleted, or is deleted. The API server then deletes all of them, although no
+// user asked for the deletion of any.
+func DefinitionGoing(ctx context.Context, reader client.Reader, namespace string) (bool, error) {
+	resource := placementv1beta1.Resource("clusterresourceplacements")
+	if namespace != "" {
+		resource = placementv1beta1.Resource("resourceplacements")
+	}
+	definition := &metav1.PartialObjectMetadata{}
+	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	found, err := reconcileutil.GetIfExists(ctx, reader, client.ObjectKey{Name: resource.String()}, definition, "looking whether CustomResourceDefinition %q is being deleted", resource)
+	return err == nil && !found || definition.DeletionTimestamp != nil, err
 }
 
 // RefusedAsGoing reports whether a write was rejected because its namespace is being deleted, which a

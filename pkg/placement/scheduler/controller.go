@@ -299,11 +299,18 @@ func (r *Reconciler) finalize(ctx context.Context, key types.NamespacedName, pla
 	if err != nil {
 		return err
 	}
+	cause := placementv1beta1.DeletionPlacementDeleted
+	if going, err := objects.DefinitionGoing(ctx, r.Live, key.Namespace); err != nil {
+		return err
+	} else if going {
+		cause = placementv1beta1.DeletionNone
+		ctrl.LoggerFrom(ctx).Info("The CustomResourceDefinition of a placement is being deleted; members keep its resources")
+	}
 	var group errgroup.Group
 	group.SetLimit(writers)
 	abandon := abandons(placement.GetSpec())
 	for _, b := range bindings {
-		group.Go(func() error { return r.releaseBinding(ctx, b, abandon) })
+		group.Go(func() error { return r.releaseBinding(ctx, b, cause, abandon) })
 	}
 	if err := group.Wait(); err != nil {
 		return err
@@ -317,9 +324,9 @@ func abandons(spec *placementv1beta1.PlacementSpec) bool {
 	return strategy != nil && strategy.PropagationPolicy == placementv1beta1.AbandonPlaced
 }
 
-// releaseBinding deletes a binding of a deleted placement. It first records in the binding whether
-// placed resources stay, because the placement may be deleted before the dispatcher reads it.
-func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.BindingObject, abandon bool) error {
+// releaseBinding deletes a binding of a deleted placement. It first records in the binding the cause, and
+// whether placed resources stay, because the placement may be deleted before the dispatcher reads it.
+func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.BindingObject, cause string, abandon bool) error {
 	if abandon && b.GetDeletionTimestamp() == nil {
 		before := b.DeepCopyObject().(client.Object)
 		annotations := map[string]string{placementv1beta1.DeletePolicyAnnotation: placementv1beta1.DeletePolicyAbandon}
@@ -329,13 +336,13 @@ func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.Bind
 			return fmt.Errorf("marking binding %q, whose resources stay: %w", b.GetName(), err)
 		}
 	}
-	return r.deleteBinding(ctx, b)
-}
-
-func (r *Reconciler) deleteBinding(ctx context.Context, b placementv1beta1.BindingObject) error {
-	if controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
-		if err := r.removeFinalizer(ctx, b); err != nil {
-			return err
+	if b.GetAnnotations()[placementv1beta1.DeletionCauseAnnotation] != cause || controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
+		err := r.change(ctx, b, func(b placementv1beta1.BindingObject) {
+			placementv1beta1.SetDeletionCause(b, cause)
+			controllerutil.RemoveFinalizer(b, placementv1beta1.SchedulerBindingFinalizer)
+		})
+		if err != nil {
+			return client.IgnoreNotFound(err)
 		}
 	}
 	if b.GetDeletionTimestamp() != nil {

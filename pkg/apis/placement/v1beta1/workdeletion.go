@@ -3,6 +3,8 @@
 
 package v1beta1
 
+import "maps"
+
 // DeletePolicyAnnotation is on a Work or binding before its deletion, and sets what happens to the
 // applied objects. The hub writes it before it deletes the Work. It can also be on a placed object,
 // written by its author, and then sets what happens to the object when it leaves its Work.
@@ -19,7 +21,8 @@ const (
 
 // DeletionCauseAnnotation is on a Work, and tells the agent why the hub deletes it. Data stays on the
 // member unless a user asked for its removal. Without the annotation the agent assumes
-// DeletionPlacementChanged: gateways of previous versions write none.
+// DeletionPlacementChanged: gateways of previous versions write none. The controller that deletes a binding
+// writes it there first, unless the state Unscheduled says the same.
 const (
 	DeletionCauseAnnotation = "fleetgate.io/deletion-cause"
 	// DeletionNone means that the gateway has no cause to delete the Work. If it is deleted, all objects
@@ -27,8 +30,18 @@ const (
 	DeletionNone = "None"
 	// DeletionPlacementChanged means that the placement exists and no longer selects the member.
 	DeletionPlacementChanged = "PlacementChanged"
-	// DeletionPlacementDeleted means that the placement, or its namespace, is deleted.
+	// DeletionPlacementDeleted means that a user deleted the placement, or its namespace.
 	DeletionPlacementDeleted = "PlacementDeleted"
 	// DeletionResourceRemoved means that the placement selects the member, and needs fewer Works.
 	DeletionResourceRemoved = "ResourceRemoved"
 )
+
+// SetDeletionCause sets the DeletionCauseAnnotation of a binding.
+func SetDeletionCause(b BindingObject, cause string) {
+	annotations := maps.Clone(b.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[DeletionCauseAnnotation] = cause
+	b.SetAnnotations(annotations)
+}
