@@ -26,6 +26,7 @@ import (
 // suspended selection comes first: until it is confirmed, members get no update at all.
 var suspensions = []string{
 	placementv1beta1.ReasonConfirmationRequired,
+	placementv1beta1.ReasonPolicyConfirmationRequired,
 	placementv1beta1.ReasonTenancyConfirmationRequired,
 	placementv1beta1.ReasonOverrideConfirmationRequired,
 }

@@ -151,7 +151,7 @@ func (r *Reconciler) schedule(ctx context.Context, key types.NamespacedName, pla
 }
 
 // decide makes the decision. why is an addition to its message: the diagnosis of an unfulfilled PickN
-// policy, and the limits of the namespace. suspended is the condition about a removal that they suspend.
+// policy, and the limits of the namespace. suspended is the condition about a suspended removal.
 func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.PlacementObject, policySnapshot placementv1beta1.PolicySnapshotObject, bindings []placementv1beta1.BindingObject) (decision framework.Decision, why string, suspended *metav1.Condition, err error) {
 	policy, err := policyOf(policySnapshot)
 	if err != nil {
@@ -180,9 +180,12 @@ func (r *Reconciler) decide(ctx context.Context, placement placementv1beta1.Plac
 		if suspended, err = r.suspendRemoval(ctx, placement, policySnapshot, fleet, bindings, &decision); err != nil {
 			return framework.Decision{}, "", nil, err
 		}
-		if suspended != nil {
-			why += "; " + suspended.Message
-		}
+	}
+	if suspended == nil {
+		suspended = suspendUnfit(placement, policy, fleet, bindings, &decision)
+	}
+	if suspended != nil {
+		why += "; " + suspended.Message
 	}
 	ctrl.LoggerFrom(ctx).V(1).Info("Decided", "selected", len(decision.Selected), "members", len(clusters),
 		"added", len(decision.Add), "adopted", len(decision.Adopt), "dropped", len(decision.Drop), "why", why)

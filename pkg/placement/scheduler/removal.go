@@ -49,9 +49,38 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 	return nil, objects.NoteRemovals(ctx, r.Client, policy, recent, "policy snapshot")
 }
 
+// suspendUnfit keeps members in a decision that selects none, if they are many: a mistake in a new policy must
+// not remove a workload everywhere. A user who wants that deletes the placement, or asks for no member. It
+// returns the condition about them; nil if there are none.
+func suspendUnfit(placement placementv1beta1.PlacementObject, policy *framework.Policy, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) *metav1.Condition {
+	if len(decision.Selected) > 0 || policy.Kind == framework.PickN && policy.Count == 0 {
+		return nil
+	}
+	lost, all := droppedOf(fleet, bindings, decision)
+	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, 0)
+	if !suspends {
+		return nil
+	}
+	decision.Drop = slices.DeleteFunc(decision.Drop, func(member string) bool { return slices.Contains(lost, member) })
+	return &metav1.Condition{Reason: placementv1beta1.ReasonPolicyConfirmationRequired, Message: fmt.Sprintf(
+		"The policy fits no member, and %d of %d members would lose the placement: %s. They keep it and get its updates. Correct spec.policy, delete the placement, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
+		len(lost), all, refusal.Names(lost, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+}
+
 // unboundOf are the members that exist and that the decision drops though the policy did not change,
 // sorted, and the number of members that have the placement.
 func unboundOf(policySnapshot string, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (unbound []string, all int) {
+	_, all = droppedOf(fleet, bindings, decision)
+	current := slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
+		return b.GetSpec().SchedulingPolicySnapshotName != policySnapshot
+	})
+	unbound, _ = droppedOf(fleet, current, decision)
+	return unbound, all
+}
+
+// droppedOf are the members that exist and that the decision drops, sorted, and the number of members that
+// have the placement.
+func droppedOf(fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (dropped []string, all int) {
 	exists := sets.New[string]()
 	for i := range fleet.Clusters {
 		if !fleet.Clusters[i].Leaving {
@@ -61,13 +90,13 @@ func unboundOf(policySnapshot string, fleet *framework.Fleet, bindings []placeme
 	for _, b := range bindings {
 		if spec := b.GetSpec(); b.GetDeletionTimestamp() == nil && spec.State != placementv1beta1.BindingUnscheduled {
 			all++
-			if spec.SchedulingPolicySnapshotName == policySnapshot && exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
-				unbound = append(unbound, spec.TargetCluster)
+			if exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
+				dropped = append(dropped, spec.TargetCluster)
 			}
 		}
 	}
-	slices.Sort(unbound)
-	return unbound, all
+	slices.Sort(dropped)
+	return dropped, all
 }
 
 // keep selects members that the decision drops.
@@ -92,11 +121,20 @@ func (r *Reconciler) recentRemovals(placement placementv1beta1.PlacementObject, 
 }
 
 func suspended(placement placementv1beta1.PlacementObject, unbound []string, all, recent int, token string) *metav1.Condition {
-	return &metav1.Condition{Message: fmt.Sprintf(
+	return &metav1.Condition{Reason: placementv1beta1.ReasonTenancyConfirmationRequired, Message: fmt.Sprintf(
 		"%d of %d members are no longer bound to the namespace%s: %s. Members keep the placement and get its updates. Bind their sets again, or confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
 		len(unbound), all, objects.AfterRecent(recent), refusal.Names(unbound, namedUnbound), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
-	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonTenancyConfirmationRequired, c, "Schedule")
+	for _, reason := range []string{placementv1beta1.ReasonPolicyConfirmationRequired, placementv1beta1.ReasonTenancyConfirmationRequired} {
+		var about *metav1.Condition
+		if c != nil && c.Reason == reason {
+			about = c
+		}
+		if err := objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, reason, about, "Schedule"); err != nil {
+			return err
+		}
+	}
+	return nil
 }

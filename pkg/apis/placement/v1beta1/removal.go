@@ -24,13 +24,17 @@ const (
 	DeletesOnAnnotation = "fleetgate.io/deletes-on"
 
 	// ConditionRemovalSuspended is True on a placement if many objects would be removed from
-	// members although they exist on the hub, and neither the placement nor an override changed.
+	// members although they exist on the hub, and neither the placement nor an override changed, or
+	// if the new policy of the placement fits none of many members.
 	ConditionRemovalSuspended = "RemovalSuspended"
 	// ReasonConfirmationRequired is a reason of ConditionRemovalSuspended.
 	ReasonConfirmationRequired = "ConfirmationRequired"
 	// ReasonOverrideConfirmationRequired is a reason of ConditionRemovalSuspended: the labels of
 	// members changed, so that an existing override deletes objects there.
 	ReasonOverrideConfirmationRequired = "OverrideConfirmationRequired"
+	// ReasonPolicyConfirmationRequired is a reason of ConditionRemovalSuspended: the policy changed and
+	// fits no member.
+	ReasonPolicyConfirmationRequired = "PolicyConfirmationRequired"
 	// ReasonTenancyConfirmationRequired is a reason of ConditionRemovalSuspended: many members are no
 	// longer in a ManagedClusterSet that is bound to the namespace of the placement.
 	ReasonTenancyConfirmationRequired = "TenancyConfirmationRequired"
