@@ -4,7 +4,6 @@
 package addons_test
 
 import (
-	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -154,21 +153,26 @@ var _ = Describe("An add-on", func() {
 			expect.HaveCondition("Configured", "True/ConfigurationsConfigured"), expect.HaveCondition("Progressing", "False/WaitingForManifestApplied")))
 	})
 
-	It("ends before its description does", func(ctx SpecContext) {
-		b := newBed(ctx, "a", "b")
-		b.selected(ctx, "p", "a", "b")
-		description := b.described(ctx, b.placed("p"))
-		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a", "b"))
-		addOn, err := b.of(ctx, "a")
+	It("is kept when its ClusterManagementAddOn is deleted and created again at once", func(ctx SpecContext) {
+		b := newBed(ctx, "a")
+		b.selected(ctx, "p", "a")
+		first := b.described(ctx, func(addOn *addonv1alpha1.ClusterManagementAddOn) {
+			b.placed("p")(addOn)
+			addOn.Finalizers = []string{addonv1alpha1.CleanupFinalizer} // Of the previous version.
+		})
+		owner := func() (*metav1.OwnerReference, error) {
+			addOn, err := b.of(ctx, "a")
+			return metav1.GetControllerOf(addOn), err
+		}
+		Eventually(owner).Should(HaveField("UID", first.UID))
+		addOn, err := b.description(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(hubClient.Patch(ctx, addOn, expect.MergePatch(`{"metadata":{"finalizers":["addon.open-cluster-management.io/addon-pre-delete"]}}`))).To(Succeed())
-		Expect(hubClient.Delete(ctx, description)).To(Succeed())
-		Eventually(b.clusters).WithArguments(ctx).Should(ConsistOf("a"))
-		Consistently(func(ctx context.Context) error {
-			_, err := b.description(ctx)
-			return err
-		}).WithContext(ctx).Should(Succeed())
-		Expect(hubClient.Patch(ctx, addOn, expect.MergePatch(`{"metadata":{"finalizers":null}}`))).To(Succeed())
-		Eventually(expect.Gone(ctx, hubClient, description)).Should(BeTrue())
+		Expect(addOn.Finalizers).To(BeEmpty())
+		Expect(hubClient.Delete(ctx, addOn)).To(Succeed())
+		again := b.described(ctx, b.placed("p"))
+		Eventually(owner).Should(HaveField("UID", again.UID))
+		By("deleting it")
+		Expect(hubClient.Delete(ctx, again)).To(Succeed())
+		Eventually(b.clusters).WithArguments(ctx).Should(BeEmpty())
 	})
 })

@@ -250,13 +250,18 @@ var _ = Describe("An add-on with a template", func() {
 		addOn, err := b.of(ctx, "edge")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(addOn.Finalizers).To(ConsistOf("addon.open-cluster-management.io/addon-pre-delete"))
-		b.selected(ctx, "p")
+		By("deleting its ClusterManagementAddOn, which says what to run")
+		description, err := b.description(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(hubClient.Delete(ctx, description)).To(Succeed())
 		id := workv1.ManifestResourceMeta{Group: "batch", Resource: "jobs", Namespace: "agents", Name: "cleanup"}
 		b.applied(ctx, "edge", "-pre-delete", id)
 		Eventually(b.conditions).WithArguments(ctx, "edge").Should(expect.HaveCondition("HookManifestCompleted", "False/HookManifestIsNotCompleted"))
 		Consistently(b.work).WithArguments(ctx, "edge", "-deploy-0").Should(HaveField("DeletionTimestamp", BeNil()))
+		Expect(expect.Gone(ctx, hubClient, description)()).To(BeFalse())
 		b.applied(ctx, "edge", "-pre-delete", id, workv1.FeedbackValue{Name: "JobComplete", Value: workv1.FieldValue{Type: workv1.ValueString, String: ptr.To("True")}})
 		Eventually(expect.Gone(ctx, hubClient, addOn)).Should(BeTrue())
+		Eventually(expect.Gone(ctx, hubClient, description)).Should(BeTrue())
 		for _, suffix := range []string{"-deploy-0", "-pre-delete"} {
 			Eventually(func() error {
 				_, err := b.work(ctx, "edge", suffix)

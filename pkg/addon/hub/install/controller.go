@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
+	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	ocmclusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1beta1"
@@ -77,27 +78,33 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if exists, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, addOn, "reading ClusterManagementAddOn %q", req.Name); !exists {
 		return ctrl.Result{}, err
 	}
-	var again time.Duration
-	var err error
-	switch {
-	case addOn.DeletionTimestamp != nil:
-		err = r.finalize(ctx, addOn)
-	case !objects.ManagedByHub(addOn):
-		err = r.release(ctx, addOn)
-	default:
-		if err = reconcileutil.AddFinalizer(ctx, r.Client, addOn, addonv1alpha1.CleanupFinalizer, "adding the finalizer to ClusterManagementAddOn %q", addOn.Name); err == nil && objects.FollowsPlacements(addOn) {
-			again, err = r.install(ctx, addOn)
+	again, err := r.reconcile(ctx, addOn)
+	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: again}, err)
+}
+
+// reconcile returns when to try again.
+func (r *Reconciler) reconcile(ctx context.Context, addOn *addonv1alpha1.ClusterManagementAddOn) (time.Duration, error) {
+	if addOn.DeletionTimestamp != nil {
+		return 0, r.finalize(ctx, addOn)
+	}
+	if !template.UsesTemplates(addOn) {
+		// The previous version added the finalizer to all.
+		if err := r.release(ctx, addOn); err != nil {
+			return 0, err
 		}
 	}
-	return reconcileutil.RequeueOnConflict(ctrl.Result{RequeueAfter: again}, err)
+	if !objects.ManagedByHub(addOn) || !objects.FollowsPlacements(addOn) {
+		return 0, nil
+	}
+	return r.install(ctx, addOn)
 }
 
 func (r *Reconciler) release(ctx context.Context, addOn *addonv1alpha1.ClusterManagementAddOn) error {
 	return reconcileutil.RemoveFinalizer(ctx, r.Client, addOn, addonv1alpha1.CleanupFinalizer, "removing the finalizer of ClusterManagementAddOn %q", addOn.Name)
 }
 
-// finalize deletes the ManagedClusterAddOns, and removes the finalizer when they are gone. Their
-// managers may keep them until the clusters have cleaned up.
+// finalize deletes the ManagedClusterAddOns, and removes the finalizer when they are gone. Without the
+// finalizer, the garbage collector deletes them.
 func (r *Reconciler) finalize(ctx context.Context, addOn *addonv1alpha1.ClusterManagementAddOn) error {
 	if !controllerutil.ContainsFinalizer(addOn, addonv1alpha1.CleanupFinalizer) {
 		return nil

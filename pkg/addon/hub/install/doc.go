@@ -5,9 +5,9 @@
 // ClusterManagementAddOns ask for. The controller's name is clustermanagementaddon.install.
 //
 // It watches ClusterManagementAddOns, their ManagedClusterAddOns, Placements and
-// PlacementDecisions. With strategy Manual it creates and deletes nothing. A ClusterManagementAddOn
-// that is being deleted keeps a finalizer until its ManagedClusterAddOns are gone, because their
-// managers still need it.
+// PlacementDecisions. With strategy Manual it creates and deletes nothing. The garbage collector
+// deletes the ManagedClusterAddOns of a deleted ClusterManagementAddOn. One that has the finalizer of
+// package template stays until they are gone.
 //
 // It never deletes a ManagedClusterAddOn while a list of decisions is incomplete, creates none for
 // a cluster that has no ManagedCluster, and leaves add-ons with the annotation lifecycle alone if

@@ -117,7 +117,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key types.NamespacedName) (c
 		return ctrl.Result{}, nil
 	case addOn.DeletionTimestamp != nil:
 		return r.finalize(ctx, addOn)
-	case addOn.cluster.UID == "" || addOn.cluster.DeletionTimestamp != nil || !isOwned(addOn):
+	case addOn.of.DeletionTimestamp != nil || addOn.cluster.UID == "" || addOn.cluster.DeletionTimestamp != nil || !isOwned(addOn):
 		return ctrl.Result{}, nil // The owner is added first, and so its event follows.
 	}
 	return r.serve(ctx, addOn)
@@ -185,7 +185,7 @@ func (r *Reconciler) update(ctx context.Context, addOn *instance, s *state) erro
 		return nil
 	}
 	if len(s.rendered.Hook.Workload.Manifests) > 0 {
-		if err := reconcileutil.AddFinalizer(ctx, r.Client, addOn.ManagedClusterAddOn, addonv1alpha1.PreDeleteFinalizer, "adding the finalizer to ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name); err != nil {
+		if err := r.retain(ctx, addOn); err != nil {
 			return err
 		}
 	} else if err := r.release(ctx, addOn); err != nil {
@@ -335,6 +335,15 @@ func (r *Reconciler) reportHooks(ctx context.Context, addOn *instance, status me
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn.ManagedClusterAddOn, func() {
 		meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: addonv1alpha1.ConditionHookCompleted, Status: status, Reason: reason, Message: message})
 	}, "writing into the status of ManagedClusterAddOn %s/%s what runs before its deletion", addOn.Namespace, addOn.Name)
+}
+
+// retain keeps the add-on until what is for before the deletion has run. Its ClusterManagementAddOn
+// goes last, because only that says which template is the cluster's.
+func (r *Reconciler) retain(ctx context.Context, addOn *instance) error {
+	if err := reconcileutil.AddFinalizer(ctx, r.Client, addOn.of, addonv1alpha1.CleanupFinalizer, "adding the finalizer to ClusterManagementAddOn %q", addOn.Name); err != nil {
+		return err
+	}
+	return reconcileutil.AddFinalizer(ctx, r.Client, addOn.ManagedClusterAddOn, addonv1alpha1.PreDeleteFinalizer, "adding the finalizer to ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name)
 }
 
 func (r *Reconciler) release(ctx context.Context, addOn *instance) error {

@@ -100,8 +100,9 @@ const (
 	AgentVersionAnnotation = "fleetgate.io/agent-version"
 )
 
-// CleanupFinalizer keeps a ClusterManagementAddOn until its ManagedClusterAddOns are gone, and a
-// ManagedClusterAddOn of FleetgateAgent until its member and its agent are.
+// CleanupFinalizer keeps a ClusterManagementAddOn whose template runs something before the deletion until
+// its ManagedClusterAddOns are gone, and a ManagedClusterAddOn of FleetgateAgent until its member and its
+// agent are.
 const CleanupFinalizer = "fleetgate.io/addon-cleanup"
 
 // DefaultInstallNamespace is the namespace of an add-on's agent on the cluster, if none is set.
