@@ -215,6 +215,37 @@ var _ = Describe("An add-on with a template", func() {
 		Eventually(expect.Gone(ctx, hubClient, agent)).Should(BeTrue())
 	})
 
+	It("gets the proxy of its cluster's network from the configuration that its spec names", func(ctx SpecContext) {
+		b := newBed(ctx, "edge", "core")
+		b.templated(ctx, addonv1alpha1.AddOnTemplateSpec{}, &addonv1alpha1.AddOnDeploymentConfigSpec{}, deployment)
+		expect.Created(ctx, hubClient, &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: build.In(b.name("edge"), "network"), Spec: addonv1alpha1.AddOnDeploymentConfigSpec{ProxyConfig: addonv1alpha1.ProxyConfig{
+			HTTPProxy: "http://10.0.0.1:3128", HTTPSProxy: "https://10.0.0.1:3129", NoProxy: ".cluster.local,.svc,10.96.0.1", CABundle: []byte("certificates"),
+		}}})
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: build.In(b.name("edge"), b.name("addon"))}
+		addOn.Spec.InstallNamespace = "open-cluster-management-agent-addon"
+		addOn.Spec.Configs = []addonv1alpha1.AddOnConfig{{ConfigGroupResource: deploys, ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: b.name("edge"), Name: "network"}}}
+		expect.Created(ctx, hubClient, addOn)
+		b.selected(ctx, "p", "edge", "core")
+		manifests := func(cluster string) func() (string, error) {
+			return func() (string, error) {
+				work, err := b.work(ctx, cluster, "-deploy-0")
+				var all strings.Builder
+				for i := range work.Spec.Workload.Manifests {
+					all.Write(work.Spec.Workload.Manifests[i].Raw)
+				}
+				return all.String(), err
+			}
+		}
+		variables := []string{
+			`{"name":"HTTP_PROXY","value":"http://10.0.0.1:3128"}`, `{"name":"HTTPS_PROXY","value":"https://10.0.0.1:3129"}`,
+			`{"name":"NO_PROXY","value":".cluster.local,.svc,10.96.0.1"}`, `"CA_BUNDLE_FILE_PATH"`, `"ca-bundle.crt":"certificates"`,
+		}
+		for _, variable := range variables {
+			Eventually(manifests("edge")).Should(ContainSubstring(variable))
+		}
+		Eventually(manifests("core")).Should(And(ContainSubstring("quay.io/ocm/agent:v1"), Not(ContainSubstring("PROXY"))))
+	})
+
 	It("is rolled out cluster by cluster", func(ctx SpecContext) {
 		b := newBed(ctx, "a", "b")
 		b.templated(ctx, addonv1alpha1.AddOnTemplateSpec{}, &addonv1alpha1.AddOnDeploymentConfigSpec{CustomizedVariables: []addonv1alpha1.CustomizedVariable{{Name: "LEVEL", Value: "1"}}}, deployment)
