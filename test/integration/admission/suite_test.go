@@ -215,7 +215,7 @@ func (g *runningGateway) want(ctx context.Context) {
 		policies.Identities(parameters),
 		policies.Gateway(parameters),
 		g.guardRails.Of(parameters),
-		policies.HelmCharts(), policies.Authors(),
+		policies.HelmCharts(), policies.Authors(), policies.Definitions(g.guardRails),
 		policies.Deliveries(parameters),
 		webhook.Configurations(webhook.Endpoint{Aggregated: true, TrustAuthors: g.trustAuthors}),
 	))
