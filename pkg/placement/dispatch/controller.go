@@ -55,7 +55,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It reconciles a binding when
-//   - its spec changes or it is being deleted;
+//   - its spec changes, an update run starts its rollout, or it is being deleted;
 //   - one of its Works changes, or a Work that blocks one of its names;
 //   - its placement changes reportBackStrategy, requests another author check, is paused or resumed, or a
 //     removal of its objects is confirmed;
@@ -66,8 +66,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	respecified := builder.WithPredicates(predicate.Or(reportBackChanges(), objects.AuthorCheckChanged(), objects.PauseChanged(), objects.Confirmed()))
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		For(&placementv1beta1.ClusterResourceBinding{}, builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ResourceBinding{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.Work{}, r.bindingsOf(), builder.WithPredicates(workChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(hasOverrides), builder.WithPredicates(override.MemberChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, r.bindingsTo(all), builder.WithPredicates(predicate.Or(objects.PauseChanged(), memberReplaced(), objects.HeartbeatChanged()))).

@@ -280,20 +280,26 @@ func TestDesiredStatus_BoundMeansRolloutStarted(t *testing.T) {
 		external bool
 		before   []metav1.Condition
 		want     string
+		// begun is the annotation of an update run.
+		begun string
 	}{
-		"no condition yet":                        {placementv1beta1.BindingBound, false, nil, "RolloutStarted=True/RolloutStarted"},
-		"condition of an older spec":              {placementv1beta1.BindingBound, false, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted"},
-		"rollout waits":                           {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R"},
-		"rollout started":                         {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R"},
-		"unscheduled binding":                     {placementv1beta1.BindingUnscheduled, false, nil, "Overridden=True/NoOverrideSpecified"},
-		"unscheduled binding keeps the condition": {placementv1beta1.BindingUnscheduled, false, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R"},
-		"no update run has included the spec":     {placementv1beta1.BindingBound, true, nil, "Overridden=True/NoOverrideSpecified"},
-		"no update run has included a later spec": {placementv1beta1.BindingBound, true, of(b.Generation-1, metav1.ConditionTrue), "old RolloutStarted=True/R"},
+		"no condition yet":                        {placementv1beta1.BindingBound, false, nil, "RolloutStarted=True/RolloutStarted", ""},
+		"condition of an older spec":              {placementv1beta1.BindingBound, false, of(b.Generation-1, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted", ""},
+		"rollout waits":                           {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=False/R", ""},
+		"rollout started":                         {placementv1beta1.BindingBound, false, of(b.Generation, metav1.ConditionTrue), "RolloutStarted=True/R", ""},
+		"unscheduled binding":                     {placementv1beta1.BindingUnscheduled, false, nil, "Overridden=True/NoOverrideSpecified", ""},
+		"unscheduled binding keeps the condition": {placementv1beta1.BindingUnscheduled, false, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/R", ""},
+		"no update run has included the spec":     {placementv1beta1.BindingBound, true, nil, "Overridden=True/NoOverrideSpecified", ""},
+		"an update run has included the spec":     {placementv1beta1.BindingBound, true, of(b.Generation-1, metav1.ConditionTrue), "RolloutStarted=True/RolloutStarted", fmt.Sprint(b.Generation)},
+		"an update run continues a waiting spec":  {placementv1beta1.BindingBound, true, of(b.Generation, metav1.ConditionFalse), "RolloutStarted=True/RolloutStarted", fmt.Sprint(b.Generation)},
+		"an update run has included an old spec":  {placementv1beta1.BindingBound, true, nil, "Overridden=True/NoOverrideSpecified", fmt.Sprint(b.Generation - 1)},
+		"no update run has included a later spec": {placementv1beta1.BindingBound, true, of(b.Generation-1, metav1.ConditionTrue), "old RolloutStarted=True/R", ""},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			b := binding()
 			b.Spec.State, b.Status.Conditions = tc.state, tc.before
+			b.Annotations = map[string]string{placementv1beta1.RolloutStartedAnnotation: tc.begun}
 			first := desiredStatus(b, synced{external: tc.external}).Conditions[0]
 			got := fmt.Sprintf("%s=%s/%s", first.Type, first.Status, first.Reason)
 			if tc.external && first.ObservedGeneration != b.Generation {

@@ -33,13 +33,17 @@ type synced struct {
 
 // desiredStatus is the binding's status for its Works. The condition RolloutStarted stays if the
 // rollout has set it for the current spec. Otherwise a bound binding means that the rollout has
-// started, except under strategy External: there the scheduler may have written the current spec, and
-// no update run has included it yet.
+// started, except under strategy External: there the scheduler may have written the current spec, so an
+// update run says that it has started.
 func desiredStatus(b placementv1beta1.BindingObject, s synced) placementv1beta1.ResourceBindingStatus {
 	status := b.GetStatus().DeepCopy()
 	d := dispatched{generation: b.GetGeneration(), status: status, works: s.works, noHeartbeat: s.noHeartbeat}
 	c := meta.FindStatusCondition(status.Conditions, placementv1beta1.ConditionRolloutStarted)
-	if b.GetSpec().State == placementv1beta1.BindingBound && !s.external && (c == nil || c.ObservedGeneration != d.generation) {
+	started := c == nil || c.ObservedGeneration != d.generation
+	if s.external {
+		started = placementv1beta1.StartedByRun(b)
+	}
+	if b.GetSpec().State == placementv1beta1.BindingBound && started {
 		d.set(placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, placementv1beta1.ReasonRolloutStarted, placementv1beta1.MessageRolloutStarted)
 	}
 	switch {

@@ -93,6 +93,13 @@ func workChanges() predicate.Predicate {
 	})
 }
 
+// bindingChanges passes changes of the spec, and that an update run starts the rollout of an unchanged one.
+func bindingChanges() predicate.Predicate {
+	return predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, enqueue.OnUpdate(func(before, after placementv1beta1.BindingObject) bool {
+		return !placementv1beta1.StartedByRun(before) && placementv1beta1.StartedByRun(after)
+	}))
+}
+
 // memberReplaced passes that a member was created, also after another of the same name, or is being
 // deleted, or is deleted.
 func memberReplaced() predicate.Predicate {

@@ -6,12 +6,14 @@ package updaterun
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,6 +44,9 @@ const (
 	runsByPlacement = "placement"
 	// writers is the number of bindings of one run that are written at a time.
 	writers = 16
+	// bindingSettle is how long changes of a placement's bindings are gathered before its runs are
+	// reconciled, because members report one after another and the status of a run grows with them.
+	bindingSettle = 200 * time.Millisecond
 )
 
 // Taker creates a resource snapshot of a placement's current selection; *snapshot.Reconciler implements
@@ -92,8 +98,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.MemberCluster{}, r.allRuns(), builder.WithPredicates(objects.PauseChanged())).
 		Watches(&placementv1beta1.ClusterSchedulingPolicySnapshot{}, r.runsOf(keyOf)).
 		Watches(&placementv1beta1.SchedulingPolicySnapshot{}, r.runsOf(keyOf)).
-		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsOf(keyOf)).
-		Watches(&placementv1beta1.ResourceBinding{}, r.runsOf(keyOf)).
+		Watches(&placementv1beta1.ClusterResourceBinding{}, r.runsAfter(bindingSettle), builder.WithPredicates(bindingChanges())).
+		Watches(&placementv1beta1.ResourceBinding{}, r.runsAfter(bindingSettle), builder.WithPredicates(bindingChanges())).
 		Watches(&placementv1beta1.ClusterApprovalRequest{}, requester()).
 		Watches(&placementv1beta1.ApprovalRequest{}, requester()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
@@ -108,8 +114,34 @@ func keyOf(object client.Object) types.NamespacedName {
 // runsOf queues the unfinished runs of a placement.
 func (r *Reconciler) runsOf(placement func(client.Object) types.NamespacedName) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, changed client.Object) []reconcile.Request {
-		key := placement(changed)
-		return r.unfinished(ctx, newRunList(key.Namespace), client.MatchingFields{runsByPlacement: key.Name}, client.InNamespace(key.Namespace))
+		return r.unfinishedOf(ctx, placement(changed))
+	})
+}
+
+func (r *Reconciler) unfinishedOf(ctx context.Context, placement types.NamespacedName) []reconcile.Request {
+	return r.unfinished(ctx, newRunList(placement.Namespace), client.MatchingFields{runsByPlacement: placement.Name}, client.InNamespace(placement.Namespace))
+}
+
+// runsAfter queues the unfinished runs of a binding's placement after a delay.
+func (r *Reconciler) runsAfter(delay time.Duration) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, b client.Object, q queue) {
+		for _, run := range r.unfinishedOf(ctx, keyOf(b)) {
+			q.AddAfter(run, delay)
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, e.Object, q) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, e.ObjectNew, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, e.Object, q) },
+	}
+}
+
+// bindingChanges drops updates that change nothing that Next uses.
+func bindingChanges() predicate.Predicate {
+	return enqueue.Updates(func(before, after placementv1beta1.BindingObject) bool {
+		return before.GetGeneration() != after.GetGeneration() || started(before) != started(after) || arrived(before) != arrived(after) ||
+			(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 	})
 }
 
@@ -274,23 +306,8 @@ func (r *Reconciler) take(ctx context.Context, run placementv1beta1.UpdateRunObj
 	return group.Wait()
 }
 
-// bind writes a binding's spec, and its condition RolloutStarted: only a run starts the rollout under
-// strategy External. It also adds the dispatcher's finalizer, which saves that controller a write.
 func (r *Reconciler) bind(ctx context.Context, b Binding) error {
-	err := reconcileutil.Patch(ctx, r.Client, b.Object, func() {
-		*b.Object.GetSpec() = b.Spec
-		controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
-	}, "changing binding %q", b.Object.GetName())
-	if err != nil {
-		return err
-	}
-	return reconcileutil.PatchStatus(ctx, r.Client, b.Object, func() {
-		meta.SetStatusCondition(&b.Object.GetStatus().Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: b.Object.GetGeneration(),
-			Reason: placementv1beta1.ReasonRolloutStarted, Message: placementv1beta1.MessageRolloutStarted,
-			LastTransitionTime: metav1.NewTime(r.Clock.Now()),
-		})
-	}, "writing the status of binding %q", b.Object.GetName())
+	return reconcileutil.Patch(ctx, r.Client, b.Object, b.start, "changing binding %q", b.Object.GetName())
 }
 
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {

@@ -52,7 +52,7 @@ func (r *Reconciler) observed(ctx context.Context, run placementv1beta1.UpdateRu
 		return nil, err
 	}
 	var members clusterv1beta1.MemberClusterList
-	if err := reader.List(ctx, &members); err != nil {
+	if err := reader.List(ctx, &members, client.UnsafeDisableDeepCopy); err != nil { // Only their labels are read.
 		return nil, fmt.Errorf("listing members: %w", err)
 	}
 	for i := range members.Items {

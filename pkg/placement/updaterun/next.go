@@ -5,10 +5,13 @@ package updaterun
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -35,6 +38,24 @@ type Step struct {
 type Binding struct {
 	Object placementv1beta1.BindingObject
 	Spec   placementv1beta1.ResourceBindingSpec
+}
+
+// start writes the desired spec, and that a run has started its rollout: under strategy External only
+// runs do. It also adds the dispatcher's finalizer, which saves that controller a write. The write has to
+// depend on the resourceVersion, because it anticipates the generation.
+func (b Binding) start() {
+	generation := b.Object.GetGeneration()
+	if !equality.Semantic.DeepEqual(*b.Object.GetSpec(), b.Spec) {
+		generation++
+	}
+	*b.Object.GetSpec() = b.Spec
+	annotations := b.Object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[placementv1beta1.RolloutStartedAnnotation] = strconv.FormatInt(generation, 10)
+	b.Object.SetAnnotations(annotations)
+	controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
 }
 
 // Next returns the next step of an initialized, unfinished run. A refusal with reason Waits means that

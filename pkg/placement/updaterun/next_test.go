@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -85,10 +84,13 @@ func TestNext(t *testing.T) {
 				b.SetGeneration(b.GetGeneration() + 1) // The scheduler wrote it.
 				w.works("a").initialize()
 				w.step()
-				if !meta.IsStatusConditionTrue(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted) || len(w.last.Bind) != 1 {
-					w.t.Errorf("rollout of the member is not started: %+v", b.GetStatus().Conditions)
+				if !placementv1beta1.StartedByRun(b) || len(w.last.Bind) != 1 {
+					w.t.Errorf("rollout of the member is not started: %+v", b)
 				}
-				w.step()
+				if w.step(); len(w.last.Bind) != 0 || Over(w.Run) {
+					w.t.Errorf("the run does not wait for the report: %v", w.says())
+				}
+				w.works("a").step()
 			},
 			want: []string{success, "all: " + done + " a" + updated, "deleteStage: " + done},
 		},

@@ -121,18 +121,18 @@ func (p *advance) follow(stage *placementv1beta1.StageUpdatingStatus, limit int)
 }
 
 // member handles one member.
-func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placementv1beta1.ClusterUpdatingStatus, started bool, f *flight) {
+func (p *advance) member(stage *placementv1beta1.StageUpdatingStatus, c *placementv1beta1.ClusterUpdatingStatus, begun bool, f *flight) {
 	b := p.found.bound[c.ClusterName]
 	want := p.target(b, c)
 	same := equality.Semantic.DeepEqual(*b.GetSpec(), want)
-	if started && !same {
+	if begun && !same {
 		f.under++
 		f.refused = fmt.Sprintf("binding %q of member %q in stage %q was changed by another client, perhaps another run of the same placement; create another run when that one has ended", b.GetName(), c.ClusterName, stage.StageName)
 		p.set(&c.Conditions, placementv1beta1.ConditionClusterUpdatingSucceeded, metav1.ConditionFalse, placementv1beta1.ReasonClusterUpdatingFailed, f.refused)
 		return
 	}
 	p.memberStarted(c)
-	if !same || !hasStatus(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, b.GetGeneration()) {
+	if !same || !started(b) {
 		f.under++
 		p.step.Bind = append(p.step.Bind, Binding{Object: b, Spec: want})
 		p.again(stuckAfter)
@@ -162,11 +162,20 @@ func (p *advance) target(b placementv1beta1.BindingObject, c *placementv1beta1.C
 	return want
 }
 
-// arrived reports whether the member has the binding's version, and it is available.
+// started reports whether the rollout of the binding's spec has started. The condition alone may be that
+// of a previous gateway.
+func started(b placementv1beta1.BindingObject) bool {
+	return placementv1beta1.StartedByRun(b) ||
+		hasStatus(b.GetStatus().Conditions, placementv1beta1.ConditionRolloutStarted, metav1.ConditionTrue, b.GetGeneration())
+}
+
+// arrived reports whether the binding's status says that the member has its version, and that it is
+// available.
 func arrived(b placementv1beta1.BindingObject) bool {
-	conditions, generation := b.GetStatus().Conditions, b.GetGeneration()
-	return hasStatus(conditions, placementv1beta1.ConditionAvailable, metav1.ConditionTrue, generation) ||
-		hasStatus(conditions, placementv1beta1.ConditionDiffReported, metav1.ConditionTrue, generation)
+	is := func(kind string) bool {
+		return hasStatus(b.GetStatus().Conditions, kind, metav1.ConditionTrue, b.GetGeneration())
+	}
+	return is(placementv1beta1.ConditionRolloutStarted) && (is(placementv1beta1.ConditionAvailable) || is(placementv1beta1.ConditionDiffReported))
 }
 
 // stuck reports members that take too long.

@@ -137,12 +137,10 @@ func (w *world) step() *world {
 		w.t.Fatalf("waits: %s", no.Message)
 	}
 	for _, b := range step.Bind {
-		if !equality.Semantic.DeepEqual(*b.Object.GetSpec(), b.Spec) {
-			*b.Object.GetSpec() = b.Spec
+		before := b.Object.GetSpec().DeepCopy()
+		if b.start(); !equality.Semantic.DeepEqual(*before, b.Spec) {
 			b.Object.SetGeneration(b.Object.GetGeneration() + 1)
 		}
-		meta.SetStatusCondition(&b.Object.GetStatus().Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionRolloutStarted, Status: metav1.ConditionTrue, ObservedGeneration: b.Object.GetGeneration()})
 	}
 	now := metav1.NewTime(w.Now)
 	for _, b := range step.Delete {
@@ -159,13 +157,18 @@ func (w *world) step() *world {
 	return w
 }
 
-// works says that the member has what its binding says.
+// works reports that members have what their bindings say, like the dispatcher.
 func (w *world) works(members ...string) *world {
 	w.t.Helper()
 	for _, m := range members {
 		b := w.binding(m)
-		meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{
-			Type: placementv1beta1.ConditionAvailable, Status: metav1.ConditionTrue, ObservedGeneration: b.GetGeneration()})
+		kinds := []string{placementv1beta1.ConditionAvailable}
+		if placementv1beta1.StartedByRun(b) {
+			kinds = append(kinds, placementv1beta1.ConditionRolloutStarted)
+		}
+		for _, kind := range kinds {
+			meta.SetStatusCondition(&b.GetStatus().Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, ObservedGeneration: b.GetGeneration()})
+		}
 	}
 	return w
 }

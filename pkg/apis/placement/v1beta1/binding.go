@@ -4,6 +4,7 @@
 package v1beta1
 
 import (
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,9 @@ const (
 	// PreviousBindingStateAnnotation is on an unscheduled binding. Its value is the previous state,
 	// which the scheduler restores if it picks the member again.
 	PreviousBindingStateAnnotation = KeyPrefix + "previous-binding-state"
+	// RolloutStartedAnnotation is the generation of a binding with which an update run started its
+	// rollout. The condition RolloutStarted follows from it, and is written with the others.
+	RolloutStartedAnnotation = "fleetgate.io/rollout-started"
 )
 
 // MessageRolloutStarted is the message of ConditionRolloutStarted=True on a binding. Two
@@ -70,6 +74,11 @@ type BindingObject interface {
 	GetSpec() *ResourceBindingSpec
 	// GetStatus returns the status itself, not a copy.
 	GetStatus() *ResourceBindingStatus
+}
+
+// StartedByRun reports whether an update run has started the rollout of a binding's current spec.
+func StartedByRun(b BindingObject) bool {
+	return b.GetAnnotations()[RolloutStartedAnnotation] == strconv.FormatInt(b.GetGeneration(), 10)
 }
 
 var (
