@@ -14,10 +14,17 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
-// inFlightDelay delays a binding status that would only say that Works are in flight. Most members report
-// earlier, and then one write is enough instead of two. Statuses that people wait for still appear
-// within two seconds.
-const inFlightDelay = 1500 * time.Millisecond
+const (
+	// inFlightDelay delays a binding status that would only say that Works are in flight. Most members
+	// report earlier, and then one write is enough instead of two. Statuses that people wait for still
+	// appear within two seconds.
+	inFlightDelay = 1500 * time.Millisecond
+	// inFlightShare is the delay for each binding in flight, and longestInFlightDelay its maximum. While
+	// many are, the hub is busy with them: members report later, and each further write delays them more.
+	// It is as long as the interval at which a placement's status reports the progress of its members.
+	inFlightShare        = 30 * time.Millisecond
+	longestInFlightDelay = 30 * time.Second
+)
 
 // inFlight stores since when the Works of bindings are in flight without a report. It is empty after a
 // start.
@@ -37,7 +44,12 @@ func (u *inFlight) wait(binding types.NamespacedName, now time.Time) time.Durati
 		}
 		u.since[binding], since = now, now
 	}
-	return max(0, since.Add(inFlightDelay).Sub(now))
+	return max(0, since.Add(delayOf(len(u.since))).Sub(now))
+}
+
+// delayOf is the delay while this number of bindings is in flight.
+func delayOf(bindings int) time.Duration {
+	return max(inFlightDelay, min(longestInFlightDelay, time.Duration(bindings)*inFlightShare))
 }
 
 // forget removes a binding whose status was reported, or that no longer exists.

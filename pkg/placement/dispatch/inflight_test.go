@@ -5,11 +5,13 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -67,5 +69,27 @@ func TestWriteStatus_OnceIfMemberReportsInTime(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// While a hub was busy with many Works, members reported after the delay, and each binding was written
+// twice.
+func TestInFlight_DelayGrowsWithBindingsInFlight(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for bindings, want := range map[int]time.Duration{1: inFlightDelay, 50: inFlightDelay, 100: 3 * time.Second, 1000: 30 * time.Second, 10_000: 30 * time.Second} {
+		var u inFlight
+		for i := range bindings {
+			u.wait(types.NamespacedName{Name: fmt.Sprint(i)}, now)
+		}
+		first := types.NamespacedName{Name: "0"}
+		if got := u.wait(first, now.Add(time.Second)); got != want-time.Second {
+			t.Errorf("with %d bindings, the first has to wait %v after a second, want %v", bindings, got, want-time.Second)
+		}
+		for i := 1; i < bindings; i++ {
+			u.forget(types.NamespacedName{Name: fmt.Sprint(i)})
+		}
+		if got := u.wait(first, now.Add(inFlightDelay)); got != 0 {
+			t.Errorf("after the other %d have reported, the last has to wait %v", bindings-1, got)
+		}
 	}
 }
