@@ -3,14 +3,17 @@
 
 // Command bench is what `make bench` runs: it says on which machine, and runs the
 // benchmarks of the groups that were asked for. What it prints is Go's benchmark
-// format, for benchstat.
+// format, for benchstat. It also stores the results as JSON, and draws a chart of each
+// group beside its baselines.
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,7 +34,9 @@ func main() {
 // options are the flags.
 type options struct {
 	benchtime, timeout string
-	count              int
+	// results is the folder for results and charts.
+	results string
+	count   int
 }
 
 func run(ctx context.Context, args []string) error {
@@ -39,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.benchtime, "benchtime", "1s", "How long each figure is measured: a duration, or 10x for ten rounds.")
 	flags.StringVar(&o.timeout, "timeout", "60m", "How long all of it may take.")
+	flags.StringVar(&o.results, "results", ".fleetgate/benchmark/results", "The folder for results.json and a chart of each group.")
 	flags.IntVar(&o.count, "count", 1, "How often each figure is measured; benchstat wants at least 6.")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), "Usage: bench [flags] [GROUP...]\nGroups: %s\n", strings.Join(groups, ", "))
@@ -63,16 +69,22 @@ func run(ctx context.Context, args []string) error {
 		return nil
 	}
 	fmt.Println(machine())
-	return measure(ctx, o, plan)
+	var output bytes.Buffer
+	failure := measure(ctx, o, plan, io.MultiWriter(os.Stdout, &output))
+	figures, err := parse(output.String(), machine())
+	if err == nil {
+		err = store(o.results, figures) // Those of the groups that did not fail.
+	}
+	return errors.Join(failure, err)
 }
 
 // measure runs the benchmarks, one after the other: go test does so with several
 // packages, and builds them all before the first one runs.
-func measure(ctx context.Context, o options, p plan) error {
+func measure(ctx context.Context, o options, p plan, output io.Writer) error {
 	args := []string{"test", "-run=^$", "-bench=" + p.pattern(), "-benchtime=" + o.benchtime,
 		"-count=" + strconv.Itoa(o.count), "-timeout=" + o.timeout}
 	command := exec.CommandContext(ctx, "go", append(args, p.packages...)...)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	command.Stdout, command.Stderr = output, os.Stderr
 	// A group of its own: an interrupt then ends go and the program that it runs.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
