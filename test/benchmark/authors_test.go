@@ -91,7 +91,7 @@ func placementOfAuthors(b *testing.B) {
 		p := newPlacementBed(b, placements, members, variant.flags...)
 		p.settle(b) // A gateway installs its objects after the start.
 		p.join(b)
-		p.prepare(b)
+		p.prepare(b, p.placementNames())
 		p.settle(b)
 		cpu := cpuOf(b, p.fleet.Gateway.PID())
 		p.placeUntilWorks(b)

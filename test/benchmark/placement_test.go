@@ -100,14 +100,14 @@ func (p *placementBed) measure(b *testing.B) {
 	p.tookJoin = time.Since(began)
 	joining.end(b)
 
-	p.prepare(b)
+	p.prepare(b, p.placementNames())
 	p.settle(b)
 	cpu := cpuOf(b, p.fleet.Gateway.PID())
 	placing := p.begin(b, "place")
 	began = p.placeUntilWorks(b)
 	untilWorks := placing.end(b)
 	reporting := p.begin(b, "report")
-	p.awaitAvailable(b)
+	p.awaitAvailable(b, p.placementNames())
 	p.tookAvailable = time.Since(began)
 	untilAvailable := total(untilWorks) + total(reporting.end(b))
 	own := int(p.agents.wrote.Load()) + p.placements

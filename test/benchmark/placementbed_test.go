@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -52,8 +53,10 @@ type placementBed struct {
 	hub                 client.WithWatch
 	api                 apiClient
 	placements, members int
-	agents              *agents
-	bindings            *names
+	// chosen is the number of members of each placement: all, unless a benchmark sets fewer.
+	chosen   int
+	agents   *agents
+	bindings *names
 	// snapshots are the latest snapshots of each placement.
 	snapshots map[string]int
 	// watching stops the background goroutines.
@@ -86,7 +89,7 @@ func newPlacementBed(b *testing.B, placements, members int, flags ...string) *pl
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
-	p := &placementBed{fleet: f, hub: hub, api: newAPIClient(b, config), placements: placements, members: members,
+	p := &placementBed{fleet: f, hub: hub, api: newAPIClient(b, config), placements: placements, members: members, chosen: members,
 		agents: newAgents(hub), bindings: newNames(), snapshots: map[string]int{}, watching: ctx}
 	p.end = func() { cancel(); p.running.Wait() }
 	b.Cleanup(p.end)
@@ -94,15 +97,17 @@ func newPlacementBed(b *testing.B, placements, members int, flags ...string) *pl
 }
 
 // works returns the expected number of Works.
-func (p *placementBed) works() int { return p.placements * p.members }
+func (p *placementBed) works() int { return p.placements * p.chosen }
 
 func (p *placementBed) memberNames() []string {
 	var all []string
 	for i := range p.members {
-		all = append(all, fmt.Sprintf("member-%04d", i))
+		all = append(all, fmt.Sprintf("%s%04d", memberPrefix, i))
 	}
 	return all
 }
+
+const memberPrefix = "member-"
 
 // join creates the members and keeps sending their heartbeats.
 func (p *placementBed) join(b *testing.B) {
@@ -115,11 +120,27 @@ func (p *placementBed) join(b *testing.B) {
 	})
 	p.agents.start(p.watching, &p.running)
 	p.each(b, p.memberNames(), func(ctx context.Context, name string) error {
-		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"benchmark": "placement"}}}
+		m := &clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: p.labelsOf(name)}}
 		m.Spec.Identity = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: clusterv1beta1.AgentAccount, Namespace: clusterv1beta1.MemberNamespace(name)}
 		return p.hub.Create(ctx, m)
 	})
 	p.await(b, "members", func() bool { return joined.len() >= p.members })
+}
+
+const (
+	// setLabel divides the members into sets of those that a placement chooses, stageLabel each set
+	// into the stages of update runs.
+	setLabel, stageLabel = "set", "stage"
+	stages               = 3
+)
+
+// labelsOf returns the labels of a member.
+func (p *placementBed) labelsOf(name string) map[string]string {
+	nth, err := strconv.Atoi(strings.TrimPrefix(name, memberPrefix))
+	if err != nil {
+		return nil
+	}
+	return map[string]string{"benchmark": "placement", setLabel: strconv.Itoa(nth / p.chosen), stageLabel: strconv.Itoa(nth % stages)}
 }
 
 // each calls a function for each name, in parallel up to concurrency.
@@ -160,17 +181,22 @@ func (p *placementBed) place(b *testing.B) {
 		}
 	})
 	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
-		all, second := intstr.FromString("100%"), 1
-		crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
-		crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &all, UnavailablePeriodSeconds: &second}
-		return p.hub.Create(ctx, crp)
+		return p.hub.Create(ctx, placementOf(name))
 	})
 }
 
-// prepare creates the placed resources.
-func (p *placementBed) prepare(b *testing.B) {
-	p.each(b, p.placementNames(), func(ctx context.Context, name string) error {
+// placementOf places a namespace on all members.
+func placementOf(name string) *placementv1beta1.ClusterResourcePlacement {
+	all, second := intstr.FromString("100%"), 1
+	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
+	crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{MaxUnavailable: &all, UnavailablePeriodSeconds: &second}
+	return crp
+}
+
+// prepare creates the resources of placements.
+func (p *placementBed) prepare(b *testing.B, placements []string) {
+	p.each(b, placements, func(ctx context.Context, name string) error {
 		if err := p.hub.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 			return err
 		}
@@ -203,7 +229,7 @@ func (p *placementBed) change(b *testing.B, placements int) {
 
 // awaitChange waits until all Works of n placements have the snapshot of the latest change.
 func (p *placementBed) awaitChange(b *testing.B, placements int) {
-	p.await(b, "changed Works", func() bool { return p.agents.changes() >= placements*p.members })
+	p.await(b, "changed Works", func() bool { return p.agents.changes() >= placements*p.chosen })
 }
 
 // measureChange measures how long a change of one ConfigMap of each of n placements takes to be in
@@ -228,16 +254,27 @@ func (p *placementBed) await(b *testing.B, what string, done func() bool) {
 	}
 }
 
-// awaitAvailable waits until all placements are Available. A status is large, so it is read only
-// after a change.
-func (p *placementBed) awaitAvailable(b *testing.B) {
+// awaitAvailable waits until the placements are Available, and returns the time until each was.
+func (p *placementBed) awaitAvailable(b *testing.B, placements []string) []time.Duration {
+	b.Helper()
+	return p.awaitEach(b, "ClusterResourcePlacement", placements, func(ctx context.Context, name string) (bool, error) {
+		crp := &placementv1beta1.ClusterResourcePlacement{}
+		err := p.hub.Get(ctx, client.ObjectKey{Name: name}, crp)
+		return meta.IsStatusConditionTrue(crp.Status.Conditions, crp.ConditionType(placementv1beta1.ConditionAvailable)), err
+	})
+}
+
+// awaitEach waits until all named objects of a kind are done, and returns the time until each was.
+// Their statuses are large, so they are read only after a change.
+func (p *placementBed) awaitEach(b *testing.B, kind string, names []string, done func(context.Context, string) (bool, error)) []time.Duration {
 	b.Helper()
 	const interval = 100 * time.Millisecond
-	waiting := map[string]string{} // versions
-	for _, name := range p.placementNames() {
+	var took []time.Duration
+	began, waiting := time.Now(), map[string]string{} // versions
+	for _, name := range names {
 		waiting[name] = ""
 	}
-	versions := metadataOf(placementv1beta1.GroupVersion.WithKind("ClusterResourcePlacementList"))
+	versions := metadataOf(placementv1beta1.GroupVersion.WithKind(kind + "List"))
 	err := wait.PollUntilContextTimeout(b.Context(), interval, placementPatience, true, func(ctx context.Context) (bool, error) {
 		if err := p.hub.List(ctx, versions); err != nil {
 			return false, err
@@ -247,20 +284,20 @@ func (p *placementBed) awaitAvailable(b *testing.B) {
 			if version, waits := waiting[name]; !waits || version == versions.Items[i].ResourceVersion {
 				continue
 			}
-			crp := &placementv1beta1.ClusterResourcePlacement{}
-			if err := p.hub.Get(ctx, client.ObjectKey{Name: name}, crp); err != nil {
-				return false, err
-			}
 			waiting[name] = versions.Items[i].ResourceVersion
-			if meta.IsStatusConditionTrue(crp.Status.Conditions, crp.ConditionType(placementv1beta1.ConditionAvailable)) {
+			if ready, err := done(ctx, name); err != nil {
+				return false, err
+			} else if ready {
+				took = append(took, time.Since(began))
 				delete(waiting, name)
 			}
 		}
 		return len(waiting) == 0, nil
 	})
 	if err != nil {
-		b.Fatalf("waiting for placements: %v: %d are not available", err, len(waiting))
+		b.Fatalf("waiting for %s objects: %v: %d of %d are left", kind, err, len(waiting), len(names))
 	}
+	return took
 }
 
 // writes returns the writes that the hub has counted.
