@@ -33,7 +33,6 @@ import (
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	"fleetgate.io/fleetgate/test/support/env"
 	"fleetgate.io/fleetgate/test/support/forwardproxy"
-	"fleetgate.io/fleetgate/test/support/transcript"
 )
 
 // klusterlet stands in for a klusterlet: it does with kubectl and its own credentials what the
@@ -179,17 +178,6 @@ var _ = Describe("A fleet with OCM=1", Ordered, Label("matrix"), func() {
 	It("prints both views of its members", func() {
 		Expect(out).To(MatchRegexp(`(?s)The members\n +NAME +JOINED.*member-1 .*member-2 `))
 		Expect(out).To(MatchRegexp(`(?s)as clients of Open Cluster Management see them\n +NAME +HUB ACCEPTED +MANAGED CLUSTER URLS +JOINED +AVAILABLE +AGE\n +member-1 +true +https://\S+ +True +True .*\n +member-2 +true `))
-	})
-
-	It("prints what the page about add-ons shows", func(ctx SpecContext) {
-		page, err := transcript.Read("../../docs/how-to/ocm-addons.md")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(page.Commands).To(HaveLen(3))
-		for _, command := range page.Commands {
-			By(command.Line)
-			args := strings.Fields(strings.ReplaceAll(command.Line, `"`, ""))
-			Eventually(func() (string, error) { return l.fleet.Kubectl(ctx, l.fleet.HubKubeconfig(), "", args[1:]...) }).Should(MatchRegexp(command.Pattern()))
-		}
 	})
 
 	It("accepts a cluster with a klusterlet that connects through a proxy", func(ctx SpecContext) {

@@ -32,11 +32,12 @@ import (
 	"fleetgate.io/fleetgate/test/support/expect"
 	"fleetgate.io/fleetgate/test/support/fleet"
 	"fleetgate.io/fleetgate/test/support/program"
+	"fleetgate.io/fleetgate/test/support/transcript"
 )
 
 const agentWork = "addon-fleetgate-agent-deploy-0"
 
-// bridged is a hub with the gateway's program, and a cluster of a klusterlet.
+// bridged is a hub with the gateway's program, a cluster of a klusterlet, and members if asked for.
 type bridged struct {
 	fleet *fleet.Fleet
 	hub   client.Client
@@ -45,12 +46,12 @@ type bridged struct {
 	cluster client.Client
 }
 
-func newBridged(ctx context.Context) *bridged {
+func newBridged(ctx context.Context, members ...string) *bridged {
 	GinkgoHelper()
 	configuration, err := env.ConfigFlag(GinkgoT().TempDir(), configv1alpha1.GatewayKind,
 		"registration: {agentImage: 'registry.example.com/agent:test'}\nplacement: {snapshotMinimumInterval: 0s, changesCollectionDuration: 0s}")
 	Expect(err).NotTo(HaveOccurred())
-	b := &bridged{fleet: program.Fleet(ctx, fleet.Options{Patience: 5 * time.Minute, OCM: true, GatewayArgs: []string{configuration}})}
+	b := &bridged{fleet: program.Fleet(ctx, fleet.Options{Members: members, Patience: 5 * time.Minute, OCM: true, GatewayArgs: []string{configuration}})}
 	known := kinds()
 	Expect(registrationv1alpha1.AddToScheme(known)).To(Succeed())
 	b.hub = expect.Client(build.Unlimited(b.fleet.Hub.Config()), known)
@@ -198,7 +199,7 @@ func (b *bridged) exists(ctx context.Context, at client.Client, object client.Ob
 
 var _ = Describe("A cluster with a klusterlet", Serial, func() {
 	It("becomes a member by add-on fleetgate-agent, and stays as it was when the add-on is removed", SpecTimeout(8*time.Minute), func(ctx SpecContext) {
-		b := newBridged(ctx)
+		b := newBridged(ctx, "member-1")
 		b.accepted(ctx, "spoke")
 		b.runKlusterlet(ctx)
 		cluster := &clusterv1.ManagedCluster{}
@@ -232,6 +233,16 @@ var _ = Describe("A cluster with a klusterlet", Serial, func() {
 		b.place(ctx)
 		settings := &corev1.ConfigMap{ObjectMeta: build.In("shop", "settings")}
 		Eventually(b.exists(ctx, b.cluster, settings)).Should(BeTrue())
+
+		By("printing what the page about add-ons shows")
+		page, err := transcript.Read("../../../docs/how-to/ocm-addons.md")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(page.Commands).To(HaveLen(3))
+		for _, command := range page.Commands {
+			By(command.Line)
+			args := strings.Fields(strings.ReplaceAll(command.Line, `"`, ""))
+			Eventually(func() (string, error) { return b.fleet.Kubectl(ctx, b.fleet.HubKubeconfig(), "", args[1:]...) }).Should(MatchRegexp(command.Pattern()))
+		}
 
 		By("leaving ManifestWorks to the klusterlet")
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: accountUser("spoke"), ResourceAttributes: &authorizationv1.ResourceAttributes{
