@@ -59,6 +59,8 @@ var _ = Describe("Manifests of various kinds", func() {
 				`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: $ns, name: a}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}}`,
 				`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: $ns, name: a}}`),
 			become("a ClusterRole", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $ns}, rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]}`),
+			become("a RoleBinding with an empty group", available, "",
+				`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: $ns, name: b}, roleRef: {apiGroup: "", kind: Role, name: a}}`),
 			become("a ClusterRoleBinding", available, "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: $ns}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}`),
 			become("a Lease", untracked, "", `{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {namespace: $ns, name: a}, spec: {holderIdentity: nobody}}`),
 			become("an EndpointSlice", untracked, "", `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {namespace: $ns, name: a}, addressType: IPv4, endpoints: []}`),

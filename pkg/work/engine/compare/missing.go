@@ -29,6 +29,7 @@ import (
 // It runs after each write and must not report false positives: in doubt it reports nothing.
 func NotKept(known *runtime.Scheme, wanted, object *unstructured.Unstructured) []Detail {
 	k := &keeper{
+		known: known, wanted: wanted,
 		finder: finder{secret: manifest.IsSecret(wanted.GroupVersionKind().GroupKind())},
 		typed:  sync.OnceValue(func() map[string]any { return normalised(known, wanted) }),
 	}
@@ -60,6 +61,8 @@ func isConverted(annotation string) bool {
 // keeper collects the fields of a manifest that the object did not keep.
 type keeper struct {
 	finder
+	known  *runtime.Scheme
+	wanted *unstructured.Unstructured
 	// typed returns the manifest after a round trip through its Go type; nil if it has none. It is
 	// lazy, because few manifests need it.
 	typed func() map[string]any
@@ -167,7 +170,7 @@ func (k *keeper) find(meta strategicpatch.LookupPatchMeta, path []string, place 
 
 // keeps reports whether an item has all fields of the wanted one.
 func (k *keeper) keeps(meta strategicpatch.LookupPatchMeta, at []string, wanted, is any) bool {
-	try := &keeper{finder: finder{secret: k.secret}, typed: k.typed}
+	try := &keeper{finder: finder{secret: k.secret}, known: k.known, wanted: k.wanted, typed: k.typed}
 	try.value(meta, at, wanted, is)
 	return len(try.found) == 0
 }
@@ -204,9 +207,37 @@ func (k *keeper) miss(path []string, wanted, is any) {
 }
 
 // isTyped reports whether the value equals the manifest's value after the round trip through the Go
-// type. An empty value that the type omits requests the default.
+// type. An empty value requests the default if the type omits it, or writes it for a missing field too,
+// such as the apiGroup of a roleRef.
 func (k *keeper) isTyped(path []string, wanted, is any) bool {
-	at := any(k.typed())
+	at, found := valueAt(k.typed(), path)
+	switch {
+	case !found:
+		return false
+	case at == nil:
+		return is != nil && isEmpty(wanted) && k.typed() != nil
+	case manifest.Equal(at, is):
+		return true
+	}
+	return is != nil && isEmpty(wanted) && k.isWrittenAlways(path, at)
+}
+
+// isWrittenAlways reports whether the Go type writes the value for a manifest without the field.
+func (k *keeper) isWrittenAlways(path []string, value any) bool {
+	without := k.wanted.DeepCopy()
+	parent, _ := valueAt(without.Object, path[:len(path)-1])
+	fields, ok := parent.(map[string]any)
+	if !ok {
+		return false
+	}
+	delete(fields, path[len(path)-1])
+	at, found := valueAt(normalised(k.known, without), path)
+	return found && at != nil && manifest.Equal(at, value)
+}
+
+// valueAt returns the value at a path, nil if its map lacks it; false if the path leads nowhere.
+func valueAt(fields map[string]any, path []string) (any, bool) {
+	at := any(fields)
 	for _, segment := range path {
 		switch value := at.(type) {
 		case map[string]any:
@@ -214,17 +245,14 @@ func (k *keeper) isTyped(path []string, wanted, is any) bool {
 		case []any:
 			place, err := strconv.Atoi(segment)
 			if err != nil || place >= len(value) {
-				return false
+				return nil, false
 			}
 			at = value[place]
 		default:
-			return false
+			return nil, false
 		}
 	}
-	if at == nil {
-		return is != nil && isEmpty(wanted) && k.typed() != nil
-	}
-	return manifest.Equal(at, is)
+	return at, true
 }
 
 // isSameValue reports whether two values are the same quantity, duration or time. Webhooks of operators
