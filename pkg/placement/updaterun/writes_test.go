@@ -6,6 +6,7 @@ package updaterun
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,14 +44,20 @@ func hubOf(t *testing.T, w *world, funcs interceptor.Funcs) client.Client {
 // A run wrote the spec of a binding, and then its condition RolloutStarted.
 func TestTake_WritesEachBindingOnce(t *testing.T) {
 	w := begun(t, stageConfigs{stage("all", "", atOnce(intstr.FromString("100%")))}, "a", "b", "c")
+	var mu sync.Mutex // Guards writes: a run writes bindings in parallel.
 	writes := map[string]int{}
+	count := func(o client.Object) {
+		mu.Lock()
+		defer mu.Unlock()
+		writes[o.GetName()]++
+	}
 	hub := hubOf(t, w, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			writes[o.GetName()]++
+			count(o)
 			return c.Patch(ctx, o, patch, opts...)
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, of string, o client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			writes[o.GetName()]++
+			count(o)
 			return c.SubResource(of).Patch(ctx, o, patch, opts...)
 		},
 	})
