@@ -222,9 +222,10 @@ func (e *evaluation) namespace(w want, namespace *metav1.PartialObjectMetadata) 
 			return nil, err
 		}
 		for _, object := range objects {
-			if c := candidateOf(kind, object); metadataPropagates(kind.GroupKind(), object) {
-				found = append(found, c)
+			if metadataPropagates(kind.GroupKind(), object) {
+				found = append(found, candidateOf(kind, object))
 			} else if makers[kind.GroupKind()] && object.Annotations[placementv1beta1.PlaceAnnotation] != placementv1beta1.PlaceSkip {
+				c := candidateOf(kind, object)
 				c.absent, c.owners = true, ownersOf(object)
 				found = append(found, c)
 			}
