@@ -56,7 +56,7 @@ func suspendUnfit(placement placementv1beta1.PlacementObject, policy *framework.
 	if len(decision.Selected) > 0 || policy.Kind == framework.PickN && policy.Count == 0 {
 		return nil
 	}
-	lost, all := droppedOf(fleet, bindings, decision)
+	lost, all := droppedOf(fleet, bindings, decision, func(*placementv1beta1.ResourceBindingSpec) bool { return true })
 	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, 0)
 	if !suspends {
 		return nil
@@ -70,17 +70,14 @@ func suspendUnfit(placement placementv1beta1.PlacementObject, policy *framework.
 // unboundOf are the members that exist and that the decision drops though the policy did not change,
 // sorted, and the number of members that have the placement.
 func unboundOf(policySnapshot string, fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (unbound []string, all int) {
-	_, all = droppedOf(fleet, bindings, decision)
-	current := slices.DeleteFunc(slices.Clone(bindings), func(b placementv1beta1.BindingObject) bool {
-		return b.GetSpec().SchedulingPolicySnapshotName != policySnapshot
+	return droppedOf(fleet, bindings, decision, func(spec *placementv1beta1.ResourceBindingSpec) bool {
+		return spec.SchedulingPolicySnapshotName == policySnapshot
 	})
-	unbound, _ = droppedOf(fleet, current, decision)
-	return unbound, all
 }
 
-// droppedOf are the members that exist and that the decision drops, sorted, and the number of members that
-// have the placement.
-func droppedOf(fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision) (dropped []string, all int) {
+// droppedOf are the members that exist and that the decision drops, of those whose binding counts, sorted, and
+// the number of all members that have the placement.
+func droppedOf(fleet *framework.Fleet, bindings []placementv1beta1.BindingObject, decision *framework.Decision, counts func(*placementv1beta1.ResourceBindingSpec) bool) (dropped []string, all int) {
 	exists := sets.New[string]()
 	for i := range fleet.Clusters {
 		if !fleet.Clusters[i].Leaving {
@@ -90,7 +87,7 @@ func droppedOf(fleet *framework.Fleet, bindings []placementv1beta1.BindingObject
 	for _, b := range bindings {
 		if spec := b.GetSpec(); b.GetDeletionTimestamp() == nil && spec.State != placementv1beta1.BindingUnscheduled {
 			all++
-			if exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
+			if counts(spec) && exists.Has(spec.TargetCluster) && slices.Contains(decision.Drop, spec.TargetCluster) {
 				dropped = append(dropped, spec.TargetCluster)
 			}
 		}
