@@ -11,6 +11,7 @@ package reconcileutil
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,6 +48,15 @@ func PatchStatus(ctx context.Context, c client.StatusClient, object client.Objec
 		return nil
 	}
 	return while(c.Status().Patch(ctx, object, PatchFrom(base)), doing, words...)
+}
+
+// SetAnnotation sets an annotation of an object that was read. Objects of a cache may share their annotations, so it
+// copies them.
+func SetAnnotation(object client.Object, key, value string) {
+	annotations := map[string]string{}
+	maps.Copy(annotations, object.GetAnnotations())
+	annotations[key] = value
+	object.SetAnnotations(annotations)
 }
 
 // AddFinalizer adds a finalizer to an object with a patch.

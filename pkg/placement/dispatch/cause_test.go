@@ -16,6 +16,7 @@ import (
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 )
 
 const (
@@ -38,7 +39,9 @@ func TestFinalize_AnnotatesWorksWithDeletionCause(t *testing.T) {
 	}
 	unscheduled := func(b *placementv1beta1.ClusterResourceBinding) { b.Spec.State = placementv1beta1.BindingUnscheduled }
 	recorded := func(cause string) func(*placementv1beta1.ClusterResourceBinding) {
-		return func(b *placementv1beta1.ClusterResourceBinding) { placementv1beta1.SetDeletionCause(b, cause) }
+		return func(b *placementv1beta1.ClusterResourceBinding) {
+			reconcileutil.SetAnnotation(b, placementv1beta1.DeletionCauseAnnotation, cause)
+		}
 	}
 	cases := map[string]struct {
 		placement client.Object

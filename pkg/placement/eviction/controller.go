@@ -80,8 +80,9 @@ func (r *Reconciler) execute(ctx context.Context, eviction *placementv1beta1.Clu
 // remove deletes a binding. Without a cause, its deletion would remove nothing from the member. If the binding
 // changed since the decision, the cause is not written.
 func (r *Reconciler) remove(ctx context.Context, b placementv1beta1.BindingObject) error {
-	err := reconcileutil.Patch(ctx, r.Client, b, func() { placementv1beta1.SetDeletionCause(b, placementv1beta1.DeletionPlacementChanged) },
-		"writing the cause of the deletion of binding %q", b.GetName())
+	err := reconcileutil.Patch(ctx, r.Client, b, func() {
+		reconcileutil.SetAnnotation(b, placementv1beta1.DeletionCauseAnnotation, placementv1beta1.DeletionPlacementChanged)
+	}, "writing the cause of the deletion of binding %q", b.GetName())
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}

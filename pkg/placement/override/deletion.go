@@ -101,12 +101,7 @@ func record(snapshot client.Object, members sets.Set[string]) {
 	if len(text) == 0 || len(text) > maxRecorded {
 		return
 	}
-	annotations := snapshot.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[placementv1beta1.DeletesOnAnnotation] = text
-	snapshot.SetAnnotations(annotations)
+	reconcileutil.SetAnnotation(snapshot, placementv1beta1.DeletesOnAnnotation, text)
 }
 
 // Confirm records in the snapshots of the overrides that a user confirmed their deletions on members.
@@ -121,14 +116,9 @@ func (s Set) Confirm(ctx context.Context, c client.Client, members []Member) err
 // labels changed. The next such deletion counts it.
 func (s Set) NoteDeletion(ctx context.Context, c client.Client, member Member, now time.Time) error {
 	return s.note(ctx, c, []Member{member}, func(_ Override, snapshot client.Object, names []string) {
-		annotations := snapshot.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		recent := placementv1beta1.ParseRecentRemovals(annotations[placementv1beta1.RecentRemovalsAnnotation], now)
+		recent := placementv1beta1.ParseRecentRemovals(snapshot.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation], now)
 		recent.Add(now, names...)
-		annotations[placementv1beta1.RecentRemovalsAnnotation] = recent.String()
-		snapshot.SetAnnotations(annotations)
+		reconcileutil.SetAnnotation(snapshot, placementv1beta1.RecentRemovalsAnnotation, recent.String())
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -330,18 +329,14 @@ func abandons(spec *placementv1beta1.PlacementSpec) bool {
 // releaseBinding deletes a binding of a deleted placement. It first records in the binding the cause, and
 // whether placed resources stay, because the placement may be deleted before the dispatcher reads it.
 func (r *Reconciler) releaseBinding(ctx context.Context, b placementv1beta1.BindingObject, cause string, abandon bool) error {
-	if abandon && b.GetDeletionTimestamp() == nil {
-		before := b.DeepCopyObject().(client.Object)
-		annotations := map[string]string{placementv1beta1.DeletePolicyAnnotation: placementv1beta1.DeletePolicyAbandon}
-		maps.Copy(annotations, b.GetAnnotations())
-		b.SetAnnotations(annotations)
-		if err := r.Client.Patch(ctx, b, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("marking binding %q, whose resources stay: %w", b.GetName(), err)
-		}
-	}
-	if b.GetAnnotations()[placementv1beta1.DeletionCauseAnnotation] != cause || controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
+	annotations := b.GetAnnotations()
+	abandon = abandon && b.GetDeletionTimestamp() == nil && annotations[placementv1beta1.DeletePolicyAnnotation] == ""
+	if abandon || annotations[placementv1beta1.DeletionCauseAnnotation] != cause || controllerutil.ContainsFinalizer(b, placementv1beta1.SchedulerBindingFinalizer) {
 		err := r.change(ctx, b, func(b placementv1beta1.BindingObject) {
-			placementv1beta1.SetDeletionCause(b, cause)
+			if abandon {
+				reconcileutil.SetAnnotation(b, placementv1beta1.DeletePolicyAnnotation, placementv1beta1.DeletePolicyAbandon)
+			}
+			reconcileutil.SetAnnotation(b, placementv1beta1.DeletionCauseAnnotation, cause)
 			controllerutil.RemoveFinalizer(b, placementv1beta1.SchedulerBindingFinalizer)
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
 	"fleetgate.io/fleetgate/pkg/placement/framework"
@@ -74,12 +75,7 @@ func adopt(b placementv1beta1.BindingObject, policySnapshot string, choice frame
 
 // drop marks a binding for withdrawal.
 func drop(b placementv1beta1.BindingObject) {
-	annotations := b.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[placementv1beta1.PreviousBindingStateAnnotation] = string(b.GetSpec().State)
-	b.SetAnnotations(annotations)
+	reconcileutil.SetAnnotation(b, placementv1beta1.PreviousBindingStateAnnotation, string(b.GetSpec().State))
 	b.GetSpec().State = placementv1beta1.BindingUnscheduled
 }
 

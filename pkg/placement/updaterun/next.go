@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
+	"fleetgate.io/fleetgate/pkg/controller/reconcileutil"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
@@ -49,12 +50,7 @@ func (b Binding) start() {
 		generation++
 	}
 	*b.Object.GetSpec() = b.Spec
-	annotations := b.Object.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[placementv1beta1.RolloutStartedAnnotation] = strconv.FormatInt(generation, 10)
-	b.Object.SetAnnotations(annotations)
+	reconcileutil.SetAnnotation(b.Object, placementv1beta1.RolloutStartedAnnotation, strconv.FormatInt(generation, 10))
 	controllerutil.AddFinalizer(b.Object, placementv1beta1.WorkCleanupFinalizer)
 }
 

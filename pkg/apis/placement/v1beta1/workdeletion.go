@@ -3,8 +3,6 @@
 
 package v1beta1
 
-import "maps"
-
 // DeletePolicyAnnotation is on a Work or binding before its deletion, and sets what happens to the
 // applied objects. The hub writes it before it deletes the Work. It can also be on a placed object,
 // written by its author, and then sets what happens to the object when it leaves its Work.
@@ -35,13 +33,3 @@ const (
 	// DeletionResourceRemoved means that the placement selects the member, and needs fewer Works.
 	DeletionResourceRemoved = "ResourceRemoved"
 )
-
-// SetDeletionCause sets the DeletionCauseAnnotation of a binding.
-func SetDeletionCause(b BindingObject, cause string) {
-	annotations := maps.Clone(b.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[DeletionCauseAnnotation] = cause
-	b.SetAnnotations(annotations)
-}
