@@ -108,7 +108,6 @@ func dropServerFields(object *unstructured.Unstructured) {
 	for _, field := range serverFields {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
 	}
-	unstructured.RemoveNestedField(object.Object, "metadata", "generateName")
 	unstructured.RemoveNestedField(object.Object, "status")
 }
 

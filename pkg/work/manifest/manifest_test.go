@@ -127,6 +127,16 @@ func TestDecode_RejectsInvalidManifests(t *testing.T) {
 	}
 }
 
+func TestDecode_KeepsGenerateNameOfNamedObjects(t *testing.T) {
+	object, err := Decode([]byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a-x7k2p","generateName":"a-"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := object.GetGenerateName(); got != "a-" {
+		t.Errorf("generateName is %q, want %q", got, "a-")
+	}
+}
+
 func TestDecode_RejectsGenerateName(t *testing.T) {
 	_, err := Decode([]byte(`{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"a-"}}`))
 	if !errors.Is(err, ErrGenerateName) {
