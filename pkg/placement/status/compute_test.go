@@ -413,10 +413,17 @@ func TestCompute_CopiesDetails(t *testing.T) {
 		"none before the apply":    {details(allReady[:3]...), 0, 0, 0},
 		"all after a failed apply": {details(append(append([]string(nil), allReady[:3]...), "Applied=False/x")...), 1, 1, 1},
 		"drifts without a failure": {details(allReady...), 0, 1, 0},
+		"differences of a report":  {details(append(append([]string(nil), allReady[:3]...), "DiffReported=True/x")...), 0, 0, 1},
+		"none of a failed report":  {details(append(append([]string(nil), allReady[:3]...), "DiffReported=False/x")...), 1, 0, 0},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Compute(&Observed{Placement: placementOf(nil), Policy: decided("a"), Snapshot: "p-2-snapshot", Bindings: []placementv1beta1.BindingObject{tc.binding}})
+			placement := placementOf(func(p *placementv1beta1.ClusterResourcePlacement) {
+				if meta.FindStatusCondition(tc.binding.Status.Conditions, placementv1beta1.ConditionDiffReported) != nil {
+					p.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ReportDiff}
+				}
+			})
+			got := Compute(&Observed{Placement: placement, Policy: decided("a"), Snapshot: "p-2-snapshot", Bindings: []placementv1beta1.BindingObject{tc.binding}})
 			m := got.PlacementStatuses[0]
 			if diff := cmp.Diff([]int{tc.failed, tc.drifted, tc.diffed}, []int{len(m.FailedPlacements), len(m.DriftedPlacements), len(m.DiffedPlacements)}); diff != "" {
 				t.Errorf("failed, drifted, diffed (-want +got):\n%s", diff)

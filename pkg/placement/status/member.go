@@ -95,9 +95,11 @@ func (m *member) details(s stage, condition metav1.ConditionStatus, b placementv
 		}
 		m.status.DriftedPlacements = visibleDrifts(status.DriftedPlacements)
 	case diffReported.kind:
-		m.status.DiffedPlacements = visibleDiffs(status.DiffedPlacements)
+		// KubeFleet's clients read differences only of a member that reported them all.
 		if failed {
 			m.status.FailedPlacements = status.FailedPlacements
+		} else {
+			m.status.DiffedPlacements = visibleDiffs(status.DiffedPlacements)
 		}
 	}
 }
