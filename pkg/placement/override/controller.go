@@ -5,6 +5,7 @@ package override
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -31,6 +32,9 @@ const (
 	history = 10
 	// recheck is the interval at which used snapshots are checked again.
 	recheck = 30 * time.Second
+	// settle is the delay before a snapshot that is no longer the latest may be deleted: a rollout that
+	// has read its label may be about to use it.
+	settle = time.Second
 )
 
 // Users knows who needs override snapshots besides bindings; updaterun.Users implements it.
@@ -79,38 +83,34 @@ func overrideOf(_ context.Context, snapshot client.Object) []reconcile.Request {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	override := r.kind.empty()
 	found, err := reconcileutil.GetIfExists(ctx, r.Client, req.NamespacedName, override, "reading override %q", req.NamespacedName)
-	var retained bool
+	var again time.Duration
 	switch {
 	case err != nil:
 	case !found:
 		override.SetNamespace(req.Namespace)
 		override.SetName(req.Name)
-		retained, err = r.withdraw(ctx, override)
+		again, err = r.withdraw(ctx, override)
 	case override.GetDeletionTimestamp() != nil:
-		retained, err = r.finalize(ctx, override)
+		again, err = r.finalize(ctx, override)
 	default:
-		retained, err = r.keep(ctx, override)
+		again, err = r.keep(ctx, override)
 	}
-	var result ctrl.Result
-	if retained {
-		result.RequeueAfter = recheck
-	}
-	return objects.Again(result, err)
+	return objects.Again(ctrl.Result{RequeueAfter: again}, err)
 }
 
 // keep creates a snapshot if the override differs from the newest one. It leaves one latest label, and
 // at most history snapshots besides the used ones.
-func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained bool, err error) {
+func (r *Reconciler) keep(ctx context.Context, override client.Object) (again time.Duration, err error) {
 	if err := reconcileutil.AddFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "adding the finalizer to override %q", klog.KObj(override)); err != nil {
-		return false, err
+		return 0, err
 	}
 	hash, err := r.kind.hashOf(override)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	index := -1
 	if len(snapshots) > 0 {
@@ -122,17 +122,18 @@ func (r *Reconciler) keep(ctx context.Context, override client.Object) (retained
 	}
 	made := r.kind.desired(override, hash, index+1)
 	if err := recordDeletions(ctx, r.Client, made, r.kind.override(made)); err != nil {
-		return false, err
+		return 0, err
 	}
 	if err := r.Client.Create(ctx, made); err != nil {
-		return false, fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
+		return 0, fmt.Errorf("creating snapshot %q of an override: %w", klog.KObj(made), err)
 	}
 	return r.retire(ctx, append(snapshots, made), made.GetName())
 }
 
 // retire takes snapshots in order, and the name of the latest. Without a latest one the override is
-// deleted, and its snapshots are deleted once nobody uses them. It reports whether some have to wait.
-func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, latest string) (retained bool, err error) {
+// deleted, and its snapshots are deleted once nobody uses them. It returns when to look again at those
+// that have to wait, or 0.
+func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, latest string) (again time.Duration, err error) {
 	surplus := len(snapshots) - history
 	if latest == "" {
 		surplus = len(snapshots)
@@ -140,7 +141,7 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 	var used sets.Set[types.NamespacedName]
 	if surplus > 0 {
 		if used, err = r.used(ctx); err != nil {
-			return false, err
+			return 0, err
 		}
 	}
 	for i, s := range snapshots {
@@ -148,39 +149,41 @@ func (r *Reconciler) retire(ctx context.Context, snapshots []client.Object, late
 		var err error
 		switch {
 		case objects.IsLatest(s) != current:
-			// A rollout that has read the label may be about to use it.
-			retained = retained || i < surplus
+			if i < surplus {
+				again = settle
+			}
 			err = r.Client.Patch(ctx, s, client.RawPatch(types.MergePatchType,
 				fmt.Appendf(nil, `{"metadata":{"labels":{%q:"%t"}}}`, placementv1beta1.IsLatestSnapshotLabel, current)))
 		case i >= surplus:
 		case used.Has(client.ObjectKeyFromObject(s)):
-			retained = true
+			again = cmp.Or(again, recheck)
 		default:
 			err = r.Client.Delete(ctx, s)
 		}
 		if client.IgnoreNotFound(err) != nil {
-			return false, fmt.Errorf("retiring snapshot %q of an override: %w", klog.KObj(s), err)
+			return 0, fmt.Errorf("retiring snapshot %q of an override: %w", klog.KObj(s), err)
 		}
 	}
-	return retained, nil
+	return again, nil
 }
 
 // finalize withdraws the override's snapshots and removes the finalizer. Used snapshots outlive the
-// override, because a rollout may need time.
-func (r *Reconciler) finalize(ctx context.Context, override client.Object) (retained bool, err error) {
+// override, because a rollout may need time. The others do not: an override that is created again
+// with the same name starts with number 0.
+func (r *Reconciler) finalize(ctx context.Context, override client.Object) (again time.Duration, err error) {
 	if !controllerutil.ContainsFinalizer(override, placementv1beta1.OverrideCleanupFinalizer) {
-		return false, nil
+		return 0, nil
 	}
-	if retained, err = r.withdraw(ctx, override); err != nil {
-		return false, err
+	if again, err = r.withdraw(ctx, override); err != nil || again == settle {
+		return again, err
 	}
-	return retained, reconcileutil.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
+	return again, reconcileutil.RemoveFinalizer(ctx, r.Client, override, placementv1beta1.OverrideCleanupFinalizer, "removing the finalizer of override %q", klog.KObj(override))
 }
 
-func (r *Reconciler) withdraw(ctx context.Context, override client.Object) (retained bool, err error) {
+func (r *Reconciler) withdraw(ctx context.Context, override client.Object) (again time.Duration, err error) {
 	snapshots, err := r.kind.snapshots(ctx, r.Client, override)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	return r.retire(ctx, snapshots, "")
 }

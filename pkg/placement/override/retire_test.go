@@ -83,13 +83,18 @@ func TestRetire_KeepsUsedSnapshots(t *testing.T) {
 	if err := hub.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	if look().RequeueAfter == 0 {
-		t.Error("the snapshots of the deleted override are not checked again")
+	if got := look().RequeueAfter; got != settle {
+		t.Errorf("RequeueAfter = %s after the latest snapshot was withdrawn, want %s", got, settle)
+	}
+	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		t.Errorf("the override does not wait for its unused snapshots: %v", err)
+	}
+	if got := look().RequeueAfter; got != recheck {
+		t.Errorf("RequeueAfter = %s with used snapshots, want %s", got, recheck)
 	}
 	if err := hub.Get(t.Context(), client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the override still exists: %v", err)
 	}
-	look()
 	expect("the override is deleted", "o-0 false", "o-1 false")
 
 	if err := hub.Delete(t.Context(), binding); err != nil {
