@@ -75,6 +75,8 @@ type agent struct {
 type identity interface {
 	Run(ctx context.Context) error
 	Ready() error
+	// Unstored is why the member does not store the current token; nil if it does.
+	Unstored() error
 	Member(ctx context.Context) (string, error)
 	Token(ctx context.Context) (string, error)
 	HubConfig(ctx context.Context) (*rest.Config, error)

@@ -56,6 +56,9 @@ func (w *worksOnly) Run(ctx context.Context) error {
 // Ready returns nil while ManifestWorks are applied.
 func (w *worksOnly) Ready() error { return *w.obstacle.Load() }
 
+// Unstored returns nil, because this agent stores no token.
+func (w *worksOnly) Unstored() error { return nil }
+
 // Member returns the configured name of the cluster.
 func (w *worksOnly) Member(context.Context) (string, error) { return w.member, nil }
 

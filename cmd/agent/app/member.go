@@ -193,7 +193,7 @@ func (a *agent) addHeartbeat(hub ctrl.Manager, name string, r heartbeat.Reconcil
 	r.Hub, r.Member, r.Metadata, r.Name, r.Version = hub.GetClient(), a.clientset, member, name, version.Get()
 	r.Server, r.ServerCA, r.Tunnel = a.MemberREST.Host, a.reportedCA(), a.tunnelStatus.reported
 	r.Impersonation = func() string { return string(a.grants.Mode()) }
-	r.HubName = a.Hub.Name
+	r.HubName, r.Unstored = a.Hub.Name, a.enroller.Unstored
 	if a.Member.ResourceScores {
 		r.Counted = a.free.Set
 	}

@@ -134,6 +134,15 @@ func (e *Enroller) Ready() error {
 	return nil
 }
 
+// Unstored returns why the member does not store the current token; nil if it does. A restarted agent then has a former
+// token, which is valid until it expires.
+func (e *Enroller) Unstored() error {
+	if current := e.current.Load(); current != nil {
+		return current.unstored
+	}
+	return nil
+}
+
 // Member waits until the agent is enrolled and returns the member's name.
 func (e *Enroller) Member(ctx context.Context) (string, error) {
 	current, err := e.await(ctx)
@@ -391,6 +400,10 @@ func (e *Enroller) use(ctx context.Context, c *credential) error {
 }
 
 func (e *Enroller) publish(ctx context.Context, c *credential) {
+	before := e.Unstored()
+	if c.unstored != nil && (before == nil || before.Error() != c.unstored.Error()) {
+		log.FromContext(ctx).Error(c.unstored, "Could not store the renewed token; retrying")
+	}
 	first := e.current.Swap(c) == nil
 	if e.trouble.Swap(nil) != nil {
 		log.FromContext(ctx).Info("Enrolled", "member", c.member, "hub", c.server)

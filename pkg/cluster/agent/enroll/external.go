@@ -129,6 +129,9 @@ func (e *External) admit(ctx context.Context) {
 	}
 }
 
+// Unstored returns nil: the agent stores nothing.
+func (e *External) Unstored() error { return nil }
+
 // Ready returns nil while the hub admits the identity, otherwise the refusal. It is a readiness
 // check.
 func (e *External) Ready() error {

@@ -43,6 +43,9 @@ func (e *Enroller) Move(ctx context.Context, server string, ca []byte) error {
 		next.origin = &current.hubAddress
 	}
 	renewed, err := e.renew(ctx, &next)
+	if err == nil {
+		err = renewed.unstored // A restarted agent would return to the former URL.
+	}
 	if err != nil {
 		return fmt.Errorf("the agent stays with %s: %w", current.server, err)
 	}

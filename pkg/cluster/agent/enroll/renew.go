@@ -12,13 +12,15 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 )
 
-// renew requests a new token from the hub and stores it.
+// renew requests a new token from the hub and stores it. A token that the member does not store, for example because
+// an admission webhook for Secrets is down, works too: see Unstored.
 func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error) {
 	hub, err := kubernetes.NewForConfig(e.hubConfig(c.hubAddress, c.token))
 	if err != nil {
@@ -36,7 +38,8 @@ func (e *Enroller) renew(ctx context.Context, c *credential) (*credential, error
 	}
 	renewed := *c
 	renewed.token, renewed.expires = renewedToken.Status.Token, renewedToken.Status.ExpirationTimestamp.Time
-	return &renewed, e.store.putCredential(ctx, &renewed)
+	renewed.unstored = e.store.putCredential(ctx, &renewed)
+	return &renewed, nil
 }
 
 // lifetime returns the lifetime to request: the hub's maximum, or Options.TokenLifetime. The hub
@@ -69,14 +72,14 @@ func explainRenewal(err error, c *credential) *refusal.Refusal {
 }
 
 // keep renews until ctx is done or the hub rejects the credential. A failed renewal keeps the token
-// until it expires.
+// until it expires. A token that was not stored is renewed soon.
 func (e *Enroller) keep(ctx context.Context) {
 	backoff := newBackoff()
-	next := e.nextRenewal()
+	next := e.nextRenewal(&backoff)
 	for e.awaitRenewal(ctx, next) {
 		err := e.renewCurrent(ctx)
 		if err == nil {
-			backoff, next = newBackoff(), e.nextRenewal()
+			next = e.nextRenewal(&backoff)
 			continue
 		}
 		if ctx.Err() != nil {
@@ -115,8 +118,12 @@ func (e *Enroller) awaitRenewal(ctx context.Context, next time.Time) bool {
 // recheckInterval is the minimum interval between renewals after rejected requests.
 const recheckInterval = time.Second
 
-func (e *Enroller) nextRenewal() time.Time {
+func (e *Enroller) nextRenewal(backoff *wait.Backoff) time.Time {
 	now := e.options.Clock.Now()
+	if e.Unstored() != nil {
+		return now.Add(backoff.Step())
+	}
+	*backoff = newBackoff()
 	return now.Add(renewIn(e.current.Load().expires.Sub(now), e.options.RenewInterval))
 }
 

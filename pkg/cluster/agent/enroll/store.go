@@ -76,6 +76,8 @@ type credential struct {
 	// previous is the last address of the hub, until the present one has worked twice. origin is
 	// the address at registration. Both are nil if the hub has not moved.
 	previous, origin *hubAddress
+	// unstored is why the Secret has a former token, which is valid until it expires; nil if it has this one.
+	unstored error
 }
 
 // write sets the keys of an address, with a prefix.

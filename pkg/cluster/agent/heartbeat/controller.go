@@ -69,6 +69,8 @@ type Reconciler struct {
 	Namespaces *Namespaces
 	// Claims, if set, triggers a report when the member's claims change.
 	Claims *Claims
+	// Unstored, if set, returns why the member does not store the agent's token; nil if it does.
+	Unstored func() error
 	// Impersonation, if set, returns how the gateway impersonates its callers on the member; empty
 	// if unknown.
 	Impersonation func() string
@@ -208,7 +210,7 @@ func (r *Reconciler) leave(ctx context.Context, imc *clusterv1beta1.InternalMemb
 // collect collects the facts for a report. Facts that cannot be determined are omitted: a report must
 // reach the hub even if the member's API server fails.
 func (r *Reconciler) collect(ctx context.Context, imc *clusterv1beta1.InternalMemberCluster) facts {
-	f := facts{health: probe(ctx, r.Member), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), retained: r.Retained.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
+	f := facts{health: r.probe(ctx), tunnel: r.Tunnel.condition(), tunnelRight: r.Tunnel.right(), retained: r.Retained.condition(retention.Released(imc)), follows: r.follow(ctx, imc), agentVersion: r.Version, collects: r.Namespaces != nil}
 	if !f.health.ok {
 		return f
 	}

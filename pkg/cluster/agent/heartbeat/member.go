@@ -23,13 +23,19 @@ const (
 )
 
 // probe checks the readiness of the member's API server.
-func probe(ctx context.Context, member kubernetes.Interface) health {
+func (r *Reconciler) probe(ctx context.Context) health {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	if err := member.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
+	if err := r.Member.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error(); err != nil {
 		return health{message: fmt.Sprintf("the member's API server is not ready: %v", err)}
 	}
-	return health{ok: true, message: "the member's API server is ready"}
+	h := health{ok: true, message: "the member's API server is ready"}
+	if r.Unstored != nil {
+		if err := r.Unstored(); err != nil {
+			h.message += fmt.Sprintf(", but it does not store the agent's renewed token, without which an agent that restarts later is not enrolled: %v", err)
+		}
+	}
+	return h
 }
 
 // collect counts the member's nodes and the requests of their Pods.
