@@ -136,8 +136,11 @@ func newWork(in input, name, index string, annotations map[string]string, p part
 		naming.Label(w, placementv1beta1.EnvelopeNameLabel, p.Envelope.Name)
 		w.Labels[placementv1beta1.EnvelopeNamespaceLabel] = p.Envelope.Namespace
 	}
-	if p.renderedFrom != "" {
+	if p.renderedFor != "" {
 		w.Annotations = maps.Clone(w.Annotations) // The binding's Works share them.
+		w.Annotations[placementv1beta1.RenderedForAnnotation] = p.renderedFor
+	}
+	if p.renderedFrom != "" {
 		w.Annotations[placementv1beta1.RenderedFromAnnotation] = p.renderedFrom
 	}
 	// The agent would write its finalizer first. A member that leaves or is removed loses it with its

@@ -52,6 +52,7 @@ type Reconciler struct {
 
 	inFlight  inFlight
 	deletions deletions
+	rendered  rendered
 }
 
 // SetupWithManager registers the controller. It reconciles a binding when

@@ -126,7 +126,7 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 	if err != nil {
 		return misfit(err)
 	}
-	if len(lost) == 0 && suspensionByLabels(in.placement) == nil {
+	if len(lost) == 0 && suspensionOf(in.placement, placementv1beta1.ReasonOverrideConfirmationRequired) == nil {
 		return nil
 	}
 	key, now := client.ObjectKeyFromObject(in.placement), r.Clock.Now()
@@ -260,12 +260,13 @@ func sameObject(id placementv1beta1.WorkResourceIdentifier) func(placementv1beta
 	}
 }
 
-// suspensionByLabels is the condition of this file on a placement; nil if it has none, or does not exist.
-func suspensionByLabels(placement placementv1beta1.PlacementObject) *metav1.Condition {
+// suspensionOf is the condition of a placement about a suspended removal; nil if it has none for this reason, or does
+// not exist.
+func suspensionOf(placement placementv1beta1.PlacementObject, reason string) *metav1.Condition {
 	if placement == nil {
 		return nil
 	}
-	return objects.SuspensionOf(placement.GetStatus().Conditions, placementv1beta1.ReasonOverrideConfirmationRequired)
+	return objects.SuspensionOf(placement.GetStatus().Conditions, reason)
 }
 
 func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {

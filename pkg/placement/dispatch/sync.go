@@ -45,6 +45,9 @@ func (r *Reconciler) sync(ctx context.Context, in input) ([]*placementv1beta1.Wo
 	if err != nil {
 		return nil, err
 	}
+	if err := r.mayRender(ctx, in, desired); err != nil {
+		return nil, err
+	}
 	return r.write(ctx, in, desired)
 }
 

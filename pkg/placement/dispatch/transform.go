@@ -31,8 +31,8 @@ type Charts interface {
 // part is a part of the snapshots as the member gets it.
 type part struct {
 	snapshot.Part
-	// renderedFrom is the value of RenderedFromAnnotation for a chart, or "".
-	renderedFrom string
+	// renderedFrom and renderedFor are the values of the annotations of a chart, or "".
+	renderedFrom, renderedFor string
 	// keepManifests is true if the existing Work has the rendered manifests, and the part does not.
 	keepManifests bool
 	// piece is the number, from 0, of a part that was divided because its Works would be too large.
@@ -100,6 +100,9 @@ func (t transform) render(p *part) error {
 	}
 	hash, err := release.Hash()
 	if err != nil {
+		return err
+	}
+	if p.renderedFor, err = release.MemberHash(); err != nil {
 		return err
 	}
 	existing := workNamed(t.works, envelopeWork(t.binding, p.Envelope))

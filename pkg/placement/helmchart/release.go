@@ -214,6 +214,11 @@ func valuesOf(text []byte) (json.RawMessage, error) {
 // Hash identifies a Release.
 func (r *Release) Hash() (string, error) { return hash.JSON(r) }
 
+// MemberHash identifies what a chart sees of the member.
+func (r *Release) MemberHash() (string, error) {
+	return hash.JSON(&Release{Member: r.Member, KubernetesVersion: r.KubernetesVersion})
+}
+
 // ChartHash identifies a chart with its values, independently of the member.
 func (r *Release) ChartHash() (string, error) {
 	chart := *r

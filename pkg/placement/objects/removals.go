@@ -29,6 +29,7 @@ var suspensions = []string{
 	placementv1beta1.ReasonPolicyConfirmationRequired,
 	placementv1beta1.ReasonTenancyConfirmationRequired,
 	placementv1beta1.ReasonOverrideConfirmationRequired,
+	placementv1beta1.ReasonChartConfirmationRequired,
 }
 
 // SuspensionOf returns the condition about a suspended removal; nil if there is none for this reason. Each

@@ -32,6 +32,9 @@ const (
 	// ReasonOverrideConfirmationRequired is a reason of ConditionRemovalSuspended: the labels of
 	// members changed, so that an existing override deletes objects there.
 	ReasonOverrideConfirmationRequired = "OverrideConfirmationRequired"
+	// ReasonChartConfirmationRequired is a reason of ConditionRemovalSuspended: members changed, so that
+	// charts have fewer objects for them.
+	ReasonChartConfirmationRequired = "ChartConfirmationRequired"
 	// ReasonPolicyConfirmationRequired is a reason of ConditionRemovalSuspended: the policy changed and
 	// fits no member.
 	ReasonPolicyConfirmationRequired = "PolicyConfirmationRequired"
@@ -52,14 +55,14 @@ const (
 	ReasonNoLongerSelected = "NoLongerSelected"
 )
 
-const (
-	largeRemovalPercent = 20
-	largeRemovalLeast   = 5
-)
+// LargeRemovalLeast is the least number of removed objects that needs a confirmation.
+const LargeRemovalLeast = 5
+
+const largeRemovalPercent = 20
 
 // LargeRemoval reports whether removing that many of all objects at once needs a confirmation.
 func LargeRemoval(removed, all int) bool {
-	return removed >= largeRemovalLeast && removed*100 > largeRemovalPercent*all
+	return removed >= LargeRemovalLeast && removed*100 > largeRemovalPercent*all
 }
 
 // SuspendsRemoval reports whether removing the named ones of all waits for a confirmation on the

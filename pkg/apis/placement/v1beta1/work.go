@@ -41,6 +41,10 @@ const (
 // a dot, and the hash of the output. The hub does not render again while both hashes match.
 const RenderedFromAnnotation = "fleetgate.io/rendered-from"
 
+// RenderedForAnnotation is on a Work of a rendered Helm chart. Its value is the hash of what the chart
+// could read of the member. If it is the same, a change of the chart or of an override removed an object.
+const RenderedForAnnotation = "fleetgate.io/rendered-for"
+
 // ImmutableChangeAnnotation is on a manifest, and sets what happens if an immutable field is to
 // change. Its author writes it on the resource on the hub.
 const (
