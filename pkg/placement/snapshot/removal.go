@@ -48,14 +48,14 @@ func (r *Reconciler) suspendRemoval(ctx context.Context, placement placementv1be
 		recent = r.recentRemovals(placement, latest, objects)
 	}
 	var c *metav1.Condition
-	token, suspends := placementv1beta1.SuspendsRemoval(placement, lost, all, len(recent))
+	token := placementv1beta1.RemovalToken(lost.names)
 	switch {
-	case suspends:
-		c = suspended(placement, lost, all, len(recent), token)
 	case placementv1beta1.RemovalConfirmed(placement, token):
 		recent = nil // The user confirmed it knowing of the previous ones.
-	case len(lost) > 0:
-		recent.Add(r.Clock.Now(), lost...)
+	case len(lost.names) > 0 && placementv1beta1.LargeRemoval(lost.objects+len(recent), all+len(recent)):
+		c = suspended(placement, lost, all, len(recent), token)
+	case len(lost.names) > 0:
+		recent.Add(r.Clock.Now(), lost.names...)
 	}
 	return c != nil, recent, r.reportSuspension(ctx, placement, c)
 }
@@ -78,31 +78,56 @@ func removalName(kind, namespace, name string) string {
 	return fmt.Sprintf("%s %s", kind, klog.KRef(namespace, name))
 }
 
-func suspended(placement placementv1beta1.PlacementObject, lost []string, all, recent int, token string) *metav1.Condition {
+func suspended(placement placementv1beta1.PlacementObject, lost unselected, all, recent int, token string) *metav1.Condition {
 	return &metav1.Condition{Message: fmt.Sprintf(
 		"%d of %d objects would be removed from the members%s although they exist on the hub and spec.resourceSelectors did not change, or select nothing: %s. Members keep what they have and get no updates. Confirm the removal with \"kubectl fleetgate confirm %s\", which sets annotation %s=%s",
-		len(lost), all, objects.AfterRecent(recent), refusal.Names(lost, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
+		lost.objects, all, objects.AfterRecent(recent), refusal.Names(lost.names, maxRemoved), klog.KObj(placement), placementv1beta1.ConfirmRemovalAnnotation, token)}
 }
 
-// noLongerSelected names the objects of the latest group that are no longer selected but still exist on the hub,
+// unselected are objects that are no longer selected.
+type unselected struct {
+	names []string
+	// objects is how many members lose. An envelope counts as its contents, a chart as the least that is large.
+	objects int
+}
+
+// noLongerSelected returns the objects of the latest group that are no longer selected but still exist on the hub,
 // and the number of objects in the group. Both are zero if the selectors changed and select something: a
 // user who wants to remove everything deletes the placement.
-func (r *Reconciler) noLongerSelected(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) ([]string, int, error) {
+func (r *Reconciler) noLongerSelected(ctx context.Context, placement placementv1beta1.PlacementObject, latest *metav1.PartialObjectMetadata, objects []*unstructured.Unstructured) (unselected, int, error) {
 	if latest == nil || r.Snapshots == nil {
-		return nil, 0, nil
+		return unselected{}, 0, nil
 	}
 	if noted, ok := latest.Annotations[placementv1beta1.SelectorsHashAnnotation]; ok && noted != selectorsHash(placement.GetSpec()) && len(objects) > 0 {
-		return nil, 0, nil
+		return unselected{}, 0, nil
 	}
 	group, err := r.Snapshots.Group(ctx, client.ObjectKeyFromObject(latest))
 	if apierrors.IsNotFound(err) || errors.Is(err, ErrIncomplete) {
-		return nil, 0, nil // A part was deleted: only a new group helps the members.
+		return unselected{}, 0, nil // A part was deleted: only a new group helps the members.
 	}
 	if err != nil {
-		return nil, 0, err
+		return unselected{}, 0, err
 	}
-	lost, err := r.onHub(ctx, missingFrom(group.Resources, objects))
-	return lost, len(group.Resources), err
+	lost, err := r.onHub(ctx, group, missingFrom(group.Resources, objects))
+	return lost, sizeOf(group, group.Resources), err
+}
+
+// sizeOf is how many objects members have of resources of a group. What a chart renders is unknown here.
+func sizeOf(group *Group, resources []placementv1beta1.ResourceIdentifier) int {
+	contents := map[placementv1beta1.EnvelopeIdentifier]int{}
+	for _, part := range group.Parts {
+		switch {
+		case part.Chart:
+			contents[*part.Envelope] = placementv1beta1.LargeRemovalLeast
+		case part.Envelope != nil:
+			contents[*part.Envelope] = len(part.Resources)
+		}
+	}
+	size := 0
+	for _, id := range resources {
+		size += max(1, contents[placementv1beta1.EnvelopeIdentifier{Name: id.Name, Namespace: id.Namespace, Type: placementv1beta1.EnvelopeType(id.Kind)}])
+	}
+	return size
 }
 
 // missingFrom are the resources that are not among the objects, in any version.
@@ -124,9 +149,9 @@ func missingFrom(resources []placementv1beta1.ResourceIdentifier, objects []*uns
 	return missing
 }
 
-// onHub names the resources that are not known to be deleted on the hub. A resource of a kind that the
+// onHub returns the resources of a group that are not known to be deleted on the hub. A resource of a kind that the
 // hub does not serve counts as existing.
-func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.ResourceIdentifier) ([]string, error) {
+func (r *Reconciler) onHub(ctx context.Context, of *Group, resources []placementv1beta1.ResourceIdentifier) (unselected, error) {
 	namespaces := map[string]bool{}
 	for _, id := range resources {
 		if _, known := namespaces[id.Namespace]; known || id.Namespace == "" {
@@ -134,12 +159,12 @@ func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.Res
 		}
 		gone, err := r.gone(ctx, schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}, types.NamespacedName{Name: id.Namespace})
 		if err != nil {
-			return nil, err
+			return unselected{}, err
 		}
 		namespaces[id.Namespace] = gone
 	}
 	var mu sync.Mutex // Guards there.
-	var there []string
+	var there []placementv1beta1.ResourceIdentifier
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(removalReaders)
 	for _, id := range resources {
@@ -151,15 +176,19 @@ func (r *Reconciler) onHub(ctx context.Context, resources []placementv1beta1.Res
 			if err == nil && !gone {
 				mu.Lock()
 				defer mu.Unlock()
-				there = append(there, removalName(id.Kind, id.Namespace, id.Name))
+				there = append(there, id)
 			}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return unselected{}, err
 	}
-	return sets.List(sets.New(there...)), nil
+	names := sets.New[string]()
+	for _, id := range there {
+		names.Insert(removalName(id.Kind, id.Namespace, id.Name))
+	}
+	return unselected{names: sets.List(names), objects: sizeOf(of, there)}, nil
 }
 
 // gone reports whether an object was deleted on the hub, or is being deleted.

@@ -6,6 +6,7 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,6 +149,51 @@ func TestSuspendRemoval_ContinuesWhenConfirmedOrComplete(t *testing.T) {
 	_, token, _ := strings.Cut(message, placementv1beta1.ConfirmRemovalAnnotation+"=")
 	placement.Annotations = map[string]string{placementv1beta1.ConfirmRemovalAnnotation: token}
 	take(all[:2], false, 2)
+}
+
+func TestSizeOf_CountsContentsOfEnvelopesAndChartsAsLarge(t *testing.T) {
+	const chart = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"shop","name":"cni","annotations":{"fleetgate.io/helm-chart":"cni"}}}`
+	group := &Group{}
+	s := snapshotOf(service, envelope("ResourceEnvelope", "shop", `{"a":`+quota+`,"b":`+service+`}`), chart, role)
+	if err := group.add(s, Envelopes{Charts: true}); err != nil || group.Fault != nil {
+		t.Fatal(err, group.Fault)
+	}
+	if got, want := sizeOf(group, group.Resources), 1+2+placementv1beta1.LargeRemovalLeast+1; got != want {
+		t.Errorf("size %d, want %d", got, want)
+	}
+}
+
+func TestSuspendRemoval_CountsContentsOfAnEnvelope(t *testing.T) {
+	r, hub, placement, selected := selecting(t)
+	id := placementv1beta1.ResourceIdentifier{Group: placementv1beta1.GroupName, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "e"}
+	group, err := r.Snapshots.Group(t.Context(), types.NamespacedName{Name: "p-0-snapshot"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := *group
+	with.Resources = append(slices.Clone(group.Resources), id)
+	with.Parts = append(slices.Clone(group.Parts), Part{Envelope: &placementv1beta1.EnvelopeIdentifier{Name: "e", Namespace: "shop", Type: "ResourceEnvelope"},
+		Resources: make([]placementv1beta1.ResourceIdentifier, 5)})
+	r.Snapshots = fixedGroup{&with}
+	r.Live, selected.names = existing{hub}, selected.names[:9]
+	if _, err := r.Take(t.Context(), placement); err != nil {
+		t.Fatal(err)
+	}
+	c := meta.FindStatusCondition(placement.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)
+	if c == nil || !strings.HasPrefix(c.Message, "6 of 15 objects would be removed from the members ") || !strings.Contains(c.Message, ": ConfigMap shop/c-9, ResourceEnvelope shop/e.") {
+		t.Errorf("condition %v", c)
+	}
+}
+
+type fixedGroup struct{ group *Group }
+
+func (f fixedGroup) Group(context.Context, types.NamespacedName) (*Group, error) { return f.group, nil }
+
+// existing reads every object.
+type existing struct{ client.Client }
+
+func (existing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return nil
 }
 
 // Resource snapshots store the hash. Another value would hide that selectors are unchanged.
