@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
+	"fleetgate.io/fleetgate/pkg/apis/crds"
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	registrationv1alpha1 "fleetgate.io/fleetgate/pkg/apis/registration/v1alpha1"
 	"fleetgate.io/fleetgate/pkg/cluster/agent/enroll"
@@ -158,6 +159,32 @@ var _ = Describe("The charts", Ordered, func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(string(status)).To(ContainSubstring("its role lacks the rule"))
 		}).Should(Succeed())
+	})
+
+	It("reject the deletion of records that own placed objects", func(ctx SpecContext) {
+		records := &placementv1beta1.AppliedWorkList{}
+		Expect(memberClient.List(ctx, records)).To(Succeed())
+		Expect(records.Items).NotTo(BeEmpty())
+		record := &records.Items[0]
+		Eventually(func() error { return memberClient.Delete(ctx, record, client.DryRunAll) }).Should(MatchError(ContainSubstring(
+			"deleting AppliedWork " + record.Name + " deletes the objects that were placed on this member; use --cascade=orphan, or annotate it")))
+		Expect(memberClient.DeleteAllOf(ctx, &placementv1beta1.AppliedWork{})).To(MatchError(ContainSubstring("deleting AppliedWork")))
+		account, err := member.ConfigFor("system:serviceaccount:tools:dashboard", "system:masters")
+		Expect(err).NotTo(HaveOccurred())
+		dashboard, err := client.New(account, client.Options{Scheme: memberClient.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(dashboard.Delete(ctx, record, client.DryRunAll)).To(MatchError(ContainSubstring("deleting AppliedWork")))
+		Expect(memberClient.Delete(ctx, record, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		Expect(memberClient.Delete(ctx, record, client.DryRunAll, client.Preconditions{UID: &record.UID})).To(Succeed(), "as agents and the garbage collector do")
+		for _, name := range []string{crds.AppliedWorks, crds.AppliedManifestWorks} {
+			definition := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			err := memberClient.Delete(ctx, definition, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationOrphan))
+			if name == crds.AppliedManifestWorks && apierrors.IsNotFound(err) {
+				continue // The agent serves no ManifestWorks.
+			}
+			Expect(err).To(MatchError(ContainSubstring("annotate it fleetgate.io/confirm-delete=true first")))
+		}
+		Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web"}, &corev1.ConfigMap{})).To(Succeed())
 	})
 
 	It("bring a network add-on to a cluster that gets its label", func(ctx SpecContext) {

@@ -56,6 +56,12 @@ type deliveredValues struct {
 	Accounts     accountValues     `json:"accounts"`
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	Proxy        proxyValues       `json:"proxy,omitzero"`
+	// RecordsPolicy is disabled: the cluster may be too old for it, and its klusterlet would report a failure.
+	RecordsPolicy recordsPolicyValues `json:"recordsPolicy"`
+}
+
+type recordsPolicyValues struct {
+	Enabled bool `json:"enabled"`
 }
 
 type proxyValues struct {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -51,13 +52,17 @@ func (r *Reconciler) install(ctx context.Context, cluster *registrationv1alpha1.
 	return &result{reason: ReasonImported, message: "the agent is installed and registers by itself"}, nil
 }
 
-// Apply writes one object, and replaces a former one that cannot be updated.
+// Apply writes one object, and replaces a former one that cannot be updated. It skips a policy on a cluster that is too
+// old for policies.
 func Apply(ctx context.Context, member client.Client, object *unstructured.Unstructured) error {
 	write := func() error {
 		return member.Apply(ctx, client.ApplyConfigurationFromUnstructured(object.DeepCopy()), client.FieldOwner(fieldOwner), client.ForceOwnership)
 	}
 	err := write()
-	if !apierrors.IsInvalid(err) {
+	switch {
+	case apierrors.IsNotFound(err) && object.GroupVersionKind().Group == admissionregistrationv1.GroupName:
+		return nil
+	case !apierrors.IsInvalid(err):
 		return err
 	}
 	if replaced, failed := replace(ctx, member, object); failed != nil || !replaced {
@@ -73,6 +78,8 @@ func Mapper() meta.RESTMapper {
 		meta.RESTScopeRoot: {
 			corev1.SchemeGroupVersion.WithKind("Namespace"),
 			rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"),
+			admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"),
+			admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"),
 		},
 		meta.RESTScopeNamespace: {
 			corev1.SchemeGroupVersion.WithKind("Secret"), corev1.SchemeGroupVersion.WithKind("ConfigMap"),
