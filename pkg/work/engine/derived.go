@@ -65,9 +65,10 @@ func withDerived(base []byte, wanted, live *unstructured.Unstructured) []byte {
 }
 
 var (
-	service       = schema.GroupKind{Kind: "Service"}
-	claim         = schema.GroupKind{Kind: "PersistentVolumeClaim"}
-	networkPolicy = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
+	service               = schema.GroupKind{Kind: "Service"}
+	claim                 = schema.GroupKind{Kind: "PersistentVolumeClaim"}
+	replicationController = schema.GroupKind{Kind: "ReplicationController"}
+	networkPolicy         = schema.GroupKind{Group: "networking.k8s.io", Kind: "NetworkPolicy"}
 )
 
 // deriveAgain has a server-side apply set a field that the API server derived from fields which the manifest

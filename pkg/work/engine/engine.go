@@ -163,7 +163,7 @@ func (e *Engine) postpone(ctx context.Context, t task, it Item, live *unstructur
 		return ManifestResult{Ref: it.Ref, Owned: true, Postponed: wait}
 	}
 	if differs, err := e.differs(ctx, t, it, live); err == nil && !differs {
-		return e.applied(ctx, t, it, live, live)
+		return e.verified(ctx, t, it, live, live) // The member can drop fields in the rehearsal too.
 	}
 	out := resultOf(it, live, t.Record)
 	out.Postponed = wait

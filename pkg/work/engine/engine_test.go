@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
@@ -100,6 +101,28 @@ func TestRun_DoesNotPostponeAContestedObjectWithoutDifferences(t *testing.T) {
 				t.Errorf("it is contested by %v for %s", out.Contest, out.ContestEndsIn)
 			}
 		})
+	}
+}
+
+func TestRun_RefusesAContestedObjectThatLacksFieldsInTheRehearsalToo(t *testing.T) {
+	now := testingclock.NewFakePassiveClock(early.Time)
+	it := configMapItem(t, "ours")
+	it.Mode.Method = ServerSide
+	e, work := engineOn(t, now)
+	live, _ := e.desire(work.Record, it, nil)
+	live.SetUID("1")
+	unstructured.RemoveNestedField(live.Object, "data") // as a member whose version of the kind lacks the field
+	e, work = engineOn(t, now, live)
+	e.member.(*fake.FakeDynamicClient).PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, live, nil
+	})
+	work.cache.begin([]Item{it}, "terms", now.Now(), time.Hour)
+	for range freeCorrections + 1 {
+		work.cache.store(it, "1", ManifestResult{}, &Contest{Manager: "us"}, now.Now())
+	}
+	out := e.run(t.Context(), work, []Item{it})[0]
+	if out.Refused == nil || out.Refused.Reason != FieldsNotApplied {
+		t.Errorf("the result is %+v", out)
 	}
 }
 

@@ -16,9 +16,10 @@ import (
 )
 
 // immutableWords recognizes messages about immutable fields: API servers have no machine-readable
-// cause for them.
-var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "cannot change",
-	"updates to", "pod updates may not", "may not be updated"}
+// cause for them. A CustomResourceDefinition has its own, or a rule that compares with oldSelf.
+var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "can not be changed",
+	"must not be changed", "cannot change", "updates to", "pod updates may not", "may not be updated", "cannot be updated",
+	"cannot be modified", "may not be modified", "must not be modified", "oldSelf"}
 
 // isImmutable reports whether a write was rejected because it changes an immutable field, by the API server or
 // by a webhook, which has no causes.

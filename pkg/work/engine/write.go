@@ -266,6 +266,8 @@ func (e *Engine) keepsRemoved(it Item, live *unstructured.Unstructured) error {
 		return e.staysHeadless(it, live)
 	case claim:
 		return e.keepsSource(it, live)
+	case replicationController:
+		return keepsSelector(it, live)
 	}
 	return nil
 }
@@ -295,6 +297,22 @@ func (e *Engine) keepsSource(it Item, live *unstructured.Unstructured) error {
 	for _, field := range []string{"dataSource", "dataSourceRef"} {
 		if t.before[field] != nil && t.live[field] != nil && t.wanted["dataSource"] == nil && t.wanted["dataSourceRef"] == nil {
 			return keeps(it, field, t.live[field], "an API server keeps the source of a claim")
+		}
+	}
+	return nil
+}
+
+// keepsSelector returns the error of a ReplicationController without a selector, whose template has other labels now.
+// An API server sets the selector from the template when it creates the object, and rejects other labels.
+func keepsSelector(it Item, live *unstructured.Unstructured) error {
+	selector, _, _ := unstructured.NestedStringMap(live.Object, "spec", "selector")
+	labels, _, _ := unstructured.NestedStringMap(it.object.Object, "spec", "template", "metadata", "labels")
+	if given, _, _ := unstructured.NestedMap(it.object.Object, "spec", "selector"); len(given) > 0 {
+		return nil
+	}
+	for key, value := range selector {
+		if labels[key] != value {
+			return keeps(it, "selector", selector, "an API server has set it from the labels of the template; set it in the manifest to replace the Pods yourself")
 		}
 	}
 	return nil

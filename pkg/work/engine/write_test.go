@@ -43,16 +43,20 @@ func TestWrite_AppliesOnTheServerWhatItCannotMerge(t *testing.T) {
 
 func TestKeepsRemoved(t *testing.T) {
 	const service, claim = "{apiVersion: v1, kind: Service, spec: {ports: [], ", "{apiVersion: v1, kind: PersistentVolumeClaim, spec: {volumeMode: Filesystem, "
+	const controller, selector = "{apiVersion: v1, kind: ReplicationController, spec: {template: {metadata: {labels: {app: ", "}}}, selector: {app: a}}}"
 	const source, reference = "dataSource: {kind: K, name: n}", "dataSourceRef: {kind: K, name: n}"
 	for name, tc := range map[string]struct{ before, wanted, live, want string }{
-		"a headless Service":                        {service + "clusterIP: None}}", service + "}}", service + "clusterIP: None}}", "spec.clusterIP"},
-		"a Service that stays headless":             {service + "clusterIP: None}}", service + "clusterIP: None}}", service + "clusterIP: None}}", ""},
-		"a Service that another client made so":     {service + "}}", service + "}}", service + "clusterIP: None}}", ""},
-		"a Service of another type":                 {service + "clusterIP: None}}", service + "type: ExternalName}}", service + "clusterIP: None}}", ""},
-		"a claim without its source":                {claim + source + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSource"},
-		"a claim without its reference":             {claim + reference + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSourceRef"},
-		"a claim with the source as a reference":    {claim + source + "}}", claim + reference + "}}", claim + source + ", " + reference + "}}", ""},
-		"a claim whose source another client chose": {claim + "}}", claim + "}}", claim + source + ", " + reference + "}}", ""},
+		"a headless Service":                                {service + "clusterIP: None}}", service + "}}", service + "clusterIP: None}}", "spec.clusterIP"},
+		"a Service that stays headless":                     {service + "clusterIP: None}}", service + "clusterIP: None}}", service + "clusterIP: None}}", ""},
+		"a Service that another client made so":             {service + "}}", service + "}}", service + "clusterIP: None}}", ""},
+		"a Service of another type":                         {service + "clusterIP: None}}", service + "type: ExternalName}}", service + "clusterIP: None}}", ""},
+		"a ReplicationController with other labels":         {controller + "a}}}}}", controller + "b}}}}}", controller + "a" + selector, "spec.selector"},
+		"a ReplicationController with more labels":          {controller + "a}}}}}", controller + "a, b: c}}}}}", controller + "a" + selector, ""},
+		"a ReplicationController whose manifest selects it": {controller + "a}}}}}", controller + "b" + selector, controller + "a" + selector, ""},
+		"a claim without its source":                        {claim + source + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSource"},
+		"a claim without its reference":                     {claim + reference + "}}", claim + "}}", claim + source + ", " + reference + "}}", "spec.dataSourceRef"},
+		"a claim with the source as a reference":            {claim + source + "}}", claim + reference + "}}", claim + source + ", " + reference + "}}", ""},
+		"a claim whose source another client chose":         {claim + "}}", claim + "}}", claim + source + ", " + reference + "}}", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, _ := engineOn(t, testingclock.NewFakePassiveClock(early.Time))

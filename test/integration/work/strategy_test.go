@@ -257,6 +257,7 @@ var _ = Describe("An immutable field", func() {
 			"PersistentVolume":         {`{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /$v}}}`, "a", "b", "spec"},
 			"PersistentVolumeClaim":    {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {storageClassName: $v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "a", "b", "spec"},
 			"CustomResourceDefinition": {strings.Replace(gadgets("fixed-$ns"), "scope: Namespaced", "scope: $v", 1), "Namespaced", "Cluster", "spec.scope"},
+			"ReplicationController":    {`{apiVersion: v1, kind: ReplicationController, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, template: {metadata: {labels: {app: $v}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`, "a", "b", "spec.selector"},
 		}
 		names := map[string]string{}
 		for kind, k := range kinds {

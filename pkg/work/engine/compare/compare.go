@@ -74,7 +74,7 @@ func relevant(object, hub map[string]any) map[string]any {
 func relevantKeys(values, hub map[string]any) map[string]any {
 	kept := map[string]any{}
 	for key, value := range values {
-		if _, set := hub[key]; !isOf(key, ownDomains) && (set || !isOf(key, reservedDomains)) {
+		if _, set := hub[key]; !isConverted(key) && !isOf(key, ownDomains) && (set || !isOf(key, reservedDomains)) {
 			kept[key] = value
 		}
 	}

@@ -49,6 +49,8 @@ func TestObjects(t *testing.T) {
 		"labels and annotations of the member's Kubernetes and of the fleet": {
 			configMap("metadata: {annotations: {kubernetes-fleet.io/spec-hash: x}}"),
 			configMap("metadata: {labels: {kubernetes.io/metadata.name: x}, annotations: {kubernetes-fleet.io/spec-hash: y, fleetgate.io/z: z}}"), nil},
+		"the generation that an API server writes into a DaemonSet": {
+			configMap(""), configMap("metadata: {annotations: {deprecated.daemonset.template.generation: '2'}}"), nil},
 		"labels and annotations of Kubernetes in the manifest": {
 			configMap("metadata: {labels: {app.kubernetes.io/name: x}, annotations: {nginx.ingress.kubernetes.io/rewrite-target: /}}"),
 			configMap("metadata: {annotations: {nginx.ingress.kubernetes.io/rewrite-target: /x}}"),
