@@ -97,7 +97,7 @@ func chart(name string) string { return "oci://" + released.repository + "/chart
 func run(ctx context.Context, dir, program string, args ...string) {
 	GinkgoHelper()
 	command := exec.CommandContext(ctx, program, args...)
-	command.Dir = dir
+	command.Dir, command.Env = dir, env.ForGo()
 	out, err := command.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), "%s %v: %s", program, args, out)
 }

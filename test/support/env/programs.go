@@ -53,6 +53,10 @@ func Kubectl(arguments ...string) (string, error) {
 	return Program("kubectl")
 }
 
+// ForGo is the environment in which suites run go. The race detector gives a suite cgo, with which go
+// would compile all dependencies again that the Makefile has compiled without.
+func ForGo() []string { return append(os.Environ(), "CGO_ENABLED=0") }
+
 func binDir(home string) string { return filepath.Join(home, "bin") }
 
 func program(dir, name string) (string, error) {

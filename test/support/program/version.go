@@ -10,6 +10,8 @@ import (
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/gomega"
+
+	"fleetgate.io/fleetgate/test/support/env"
 )
 
 // OfVersion is the path of a program of ours, gateway or agent, that takes itself for one of
@@ -23,7 +25,9 @@ func OfVersion(ctx context.Context, name, version string) string {
 func built(ctx context.Context, dir, name, flag string) string {
 	ginkgo.GinkgoHelper()
 	path := filepath.Join(dir, name)
-	out, err := exec.CommandContext(ctx, "go", "build", flag, "-o="+path, "fleetgate.io/fleetgate/cmd/"+name).CombinedOutput()
+	command := exec.CommandContext(ctx, "go", "build", flag, "-o="+path, "fleetgate.io/fleetgate/cmd/"+name)
+	command.Env = env.ForGo()
+	out, err := command.CombinedOutput()
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "building %s with %s: %s", name, flag, out)
 	return path
 }
