@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -73,7 +74,15 @@ var _ = Describe("Completion and availability", func() {
 		Eventually(seen).WithContext(ctx).Should(HaveLen(1))
 		Eventually(gone(&batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})).WithContext(ctx).Should(BeTrue())
 		Eventually(manifestCondition("r07-work", "migrate", placementv1beta1.ConditionAvailable)).WithContext(ctx).Should(Equal("True/Completed"))
-		Consistently(seen).WithContext(ctx).WithTimeout(20 * time.Second).Should(HaveLen(1))
+
+		By("applying the Work again")
+		Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "r07", Name: "later"}})).To(Succeed())
+		later := manifestCondition("r07-work", "later", placementv1beta1.ConditionApplied)
+		Eventually(func(g Gomega, ctx context.Context) {
+			g.Expect(later(ctx)).To(HavePrefix("True/"))
+			g.Expect(seen(ctx)).To(HaveLen(1))
+		}).WithContext(ctx).Should(Succeed())
+		Consistently(seen).WithContext(ctx).WithTimeout(5 * time.Second).Should(HaveLen(1))
 		waitAvailable(ctx, "r07")
 	}, SpecTimeout(4*time.Minute))
 
@@ -149,6 +158,7 @@ kind: ClusterResourcePlacement
 metadata: {name: done-job}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: done-job}]
+  strategy: {rollingUpdate: {unavailablePeriodSeconds: 1}}
 `)
 		key := client.ObjectKey{Namespace: "done-job", Name: "migrate"}
 		seen := uidsOfJob(key)
@@ -160,11 +170,20 @@ spec:
 		}).WithContext(ctx).Should(Succeed())
 		waitAvailable(ctx, "done-job")
 		kubectl(ctx, running.Members[0].Cluster, "delete", "job", "migrate", "-n", "done-job")
-		Consistently(seen).WithContext(ctx).WithTimeout(15 * time.Second).Should(HaveLen(1))
+		Consistently(seen).WithContext(ctx).WithTimeout(5 * time.Second).Should(HaveLen(1))
 
-		By("running it again when its spec changes")
+		By("applying the Work again")
 		envelope := &placementv1beta1.ResourceEnvelope{}
 		Expect(hub.Get(ctx, client.ObjectKey{Namespace: "done-job", Name: "jobs"}, envelope)).To(Succeed())
+		envelope.Data["later.yaml"] = placementv1beta1.EnvelopedObject{RawExtension: runtime.RawExtension{
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"done-job","name":"later"}}`)}}
+		Expect(hub.Update(ctx, envelope)).To(Succeed())
+		Eventually(func(ctx context.Context) error {
+			return member1.Get(ctx, client.ObjectKey{Namespace: "done-job", Name: "later"}, &corev1.ConfigMap{})
+		}).WithContext(ctx).Should(Succeed())
+		Consistently(seen).WithContext(ctx).WithTimeout(2 * time.Second).Should(HaveLen(1))
+
+		By("running it again when its spec changes")
 		manifest := envelope.Data["migrate.yaml"]
 		manifest.Raw = []byte(strings.Replace(string(manifest.Raw), "migrate:1", "migrate:2", 1))
 		envelope.Data["migrate.yaml"] = manifest

@@ -54,8 +54,9 @@ var _ = Describe("Data on a change of placement", func() {
 				g.Expect(object.GetAnnotations()).NotTo(HaveKey(placementv1beta1.RetainedAnnotation))
 			}).WithContext(ctx).Should(Succeed())
 		}
-
-		Eventually(dataRetained("r43-move")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(BeEmpty())
+		// Now the other member is no longer selected.
+		Eventually(dataRetained("r43-move")).WithContext(ctx).WithTimeout(2 * time.Minute).Should(And(
+			ContainSubstring(`"member-2" has `), Not(ContainSubstring("member-1"))))
 
 		By("deleting the placement")
 		kubectl(ctx, running.Hub, "delete", "clusterresourceplacement", "r43-move")
@@ -120,7 +121,8 @@ func dataPlace(ctx context.Context, name, annotation string) []types.UID {
 		`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: NAME, name: web}, spec: {replicas: 1, selector: {matchLabels: {app: web}},
 			template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "registry.example.org/web:1"}]}}}}`,
 		`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: NAME}, spec: {policy: {placementType: PickFixed, clusterNames: [member-1]},
-			resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}, {group: "", version: v1, kind: PersistentVolume, name: NAME}]}}`,
+			resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}, {group: "", version: v1, kind: PersistentVolume, name: NAME}],
+			strategy: {rollingUpdate: {unavailablePeriodSeconds: 1}}}}`,
 	} {
 		deletionApply(ctx, strings.NewReplacer("NAME", name, "NOTE", annotation).Replace(text))
 	}

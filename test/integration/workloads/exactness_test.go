@@ -28,7 +28,7 @@ func placeUntracked(ctx context.Context, name string) {
 	GinkgoHelper()
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
-	crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)}
+	crp.Spec.Strategy.RollingUpdate = soonAvailable()
 	Expect(hub.Create(ctx, crp)).To(Succeed())
 }
 
@@ -102,7 +102,7 @@ var _ = Describe("Nulls and empty values in custom resources", func() {
 			crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 			crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
 			crp.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy}
-			crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)}
+			crp.Spec.Strategy.RollingUpdate = soonAvailable()
 			Expect(hub.Create(ctx, crp)).To(Succeed())
 			spec := memberHas(name+"/s", object(name, nil), func(s *unstructured.Unstructured) any { return s.Object["spec"] })
 			Eventually(spec).WithContext(ctx).Should(Equal(any(full())))

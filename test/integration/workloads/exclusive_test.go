@@ -15,7 +15,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -31,7 +30,7 @@ func placeWithEnvelope(ctx context.Context, name, manifest string, strategy ...p
 	crp := &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	crp.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: name}}
 	crp.Spec.Policy = &placementv1beta1.PlacementPolicy{PlacementType: placementv1beta1.PickFixed, ClusterNames: []string{"member-1"}}
-	crp.Spec.Strategy.RollingUpdate = &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)} // for kinds that are not tracked
+	crp.Spec.Strategy.RollingUpdate = soonAvailable()
 	if len(strategy) > 0 {
 		crp.Spec.Strategy.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: strategy[0]}
 	}

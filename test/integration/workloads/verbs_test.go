@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
@@ -30,6 +31,12 @@ func cleanUp(name string) {
 			Expect(client.IgnoreNotFound(hub.Delete(ctx, object))).To(Succeed())
 		}
 	})
+}
+
+// soonAvailable is for placements with kinds whose availability is not tracked: by default, a member with
+// them counts as unavailable for a minute after each change.
+func soonAvailable() *placementv1beta1.RollingUpdateConfig {
+	return &placementv1beta1.RollingUpdateConfig{UnavailablePeriodSeconds: ptr.To(1)}
 }
 
 // placement gets a ClusterResourcePlacement.

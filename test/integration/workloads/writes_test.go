@@ -219,13 +219,17 @@ var _ = Describe("Values of a member's controllers", func() {
 		applyFile(ctx, running.Hub, "08-hpa.yaml")
 		replicas := memberHas("r08/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) int32 { return *d.Spec.Replicas })
 		Eventually(replicas).WithContext(ctx).WithTimeout(time.Minute).Should(BeEquivalentTo(3))
-		Consistently(replicas).WithContext(ctx).WithTimeout(20 * time.Second).WithPolling(50 * time.Millisecond).Should(BeEquivalentTo(3))
+		// Each write of the spec increments the generation, so a revert between two checks is seen too.
+		generation := memberHas("r08/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) int64 { return d.Generation })
+		scaled, err := generation(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "r08", Name: "web"}}
 		Expect(hub.Patch(ctx, web, client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.org/web:2"}]`)))).To(Succeed())
 		Eventually(memberHas("r08/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image })).
 			WithContext(ctx).Should(Equal("example.org/web:2"))
 		Expect(replicas(ctx)).To(BeEquivalentTo(3))
+		Consistently(generation).WithContext(ctx).WithTimeout(5 * time.Second).Should(Equal(scaled + 1))
 	})
 
 	It("updates a Deployment by server-side apply whose replicas an autoscaler of the member manages", func(ctx SpecContext) {
@@ -308,6 +312,7 @@ var _ = Describe("Values of a member's controllers", func() {
 		Expect(hub.Create(ctx, &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec: placementv1beta1.PlacementSpec{
 				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: name}},
+				Strategy:          placementv1beta1.RolloutStrategy{RollingUpdate: soonAvailable()},
 			}})).To(Succeed())
 		config := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 		webhook := memberHas("/"+name, config, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) string {
