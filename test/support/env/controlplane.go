@@ -132,6 +132,9 @@ func (c *Cluster) apiServerArgs() []string {
 		"requestheader-extra-headers-prefix", "X-Remote-Extra-",
 		"proxy-client-cert-file", c.pki("front-proxy-client.crt"),
 		"proxy-client-key-file", c.pki("front-proxy-client.key"),
+
+		// Otherwise a stopping API server leaves watches open, its own too, until it is killed.
+		"shutdown-watch-termination-grace-period", "2s",
 	)
 	if c.options.Audit {
 		args = append(args, flags("audit-policy-file", c.path(auditPolicyFile), "audit-log-path", c.path(auditLogFile))...)

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -187,24 +188,36 @@ func Load(dir string) ([]*env.Process, error) { return env.Processes(dir) }
 
 // Stop ends what Start started, agents and gateway first.
 func (f *Fleet) Stop(ctx context.Context) error {
-	var failures []error
+	var agents, gateways, clusters []stopper
 	for _, m := range f.Members {
 		if m.Agent != nil {
-			failures = append(failures, m.Agent.Stop(ctx))
+			agents = append(agents, m.Agent)
 		}
+		clusters = append(clusters, m.Cluster)
 	}
 	for _, gateway := range f.Gateways {
-		failures = append(failures, gateway.Stop(ctx))
+		gateways = append(gateways, gateway)
 	}
+	if f.Hub != nil {
+		clusters = append(clusters, f.Hub)
+	}
+	failures := []error{stopAll(ctx, agents), stopAll(ctx, gateways)}
 	for _, b := range f.balancers {
 		b.stop()
 	}
-	for _, m := range f.Members {
-		failures = append(failures, m.Cluster.Stop(ctx))
+	return errors.Join(append(failures, stopAll(ctx, clusters))...)
+}
+
+type stopper interface{ Stop(context.Context) error }
+
+// stopAll stops all at the same time.
+func stopAll(ctx context.Context, all []stopper) error {
+	failures := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, one := range all {
+		group.Go(func() { failures[i] = one.Stop(ctx) })
 	}
-	if f.Hub != nil {
-		failures = append(failures, f.Hub.Stop(ctx))
-	}
+	group.Wait()
 	return errors.Join(failures...)
 }
 
