@@ -44,6 +44,7 @@ func TestAPIs(t *testing.T) {
 	}
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "APIs", Label("integration", "apis"))
 }
 

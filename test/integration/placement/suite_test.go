@@ -72,6 +72,7 @@ func TestMain(m *testing.M) {
 
 func TestPlacement(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyPollingInterval(often)
 	RunSpecs(t, "Placement on the hub", Label("placement"))
 }
 

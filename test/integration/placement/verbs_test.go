@@ -28,7 +28,7 @@ import (
 
 const (
 	soon  = 60 * time.Second
-	often = 20 * time.Millisecond
+	often = 50 * time.Millisecond
 )
 
 // fleetLabel separates the members of one spec from those of others.

@@ -28,7 +28,7 @@ func Run(t *testing.T, title, name string) {
 	}
 	gomega.RegisterFailHandler(ginkgo.Fail)
 	gomega.SetDefaultEventuallyTimeout(60 * time.Second)
-	gomega.SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	gomega.SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	gomega.SetDefaultConsistentlyDuration(time.Second)
 	ginkgo.RunSpecs(t, title, ginkgo.Label("integration", name))
 }
