@@ -330,10 +330,10 @@ ATTEMPTS = $(if $(FLAKE_ATTEMPTS),-ginkgo.flake-attempts=$(FLAKE_ATTEMPTS))
 PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m
 
 # One suite of test/integration for each subject, the longest first, so that it does not run alone at the end.
-SUBJECTS := placement admission addons charts members ocmplacements proxy tunnel work
+SUBJECTS := placement admission charts work proxy addons tunnel ocmplacements members
 # Suites that run fleets of their own: they come when nothing else computes.
 FLEETWIDE := fleetview plugin
-OTHERS := workloads registration manifestwork
+OTHERS := workloads klusterlets registration rights manifestwork chaos tokens placementfleet immutability
 OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
 # Targets that make test runs beside its suites.
 BESIDE ?=
@@ -343,7 +343,12 @@ EXEC ?=
 .PHONY: test
 test: tools ## Run what a change needs: units, make verify, a suite on real API servers for each subject, and the main job; starts and stops all it needs.
 	@$(RACE) $(STEP) "Compiling with the race detector (once)" $(COMPILE) build -race ./pkg/...
-	@$(MAKE) --no-print-directory -j2 test-beside test-suites
+	@$(MAKE) --no-print-directory -j2 test-beside test-servers
+
+# With an empty build cache, make verify compiles longer than the suites run: the main job does not wait for it.
+.PHONY: test-servers
+test-servers:
+	@$(MAKE) --no-print-directory test-suites
 	@$(MAKE) --no-print-directory test-mainjob
 
 # What computes runs beside suites on real API servers, which wait more than they compute. What no test
