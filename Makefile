@@ -333,8 +333,10 @@ PATIENCE := -ginkgo.timeout=39m -ginkgo.poll-progress-after=4m
 SUBJECTS := placement admission charts work proxy addons tunnel ocmplacements members
 # Suites that run fleets of their own: they come when nothing else computes.
 FLEETWIDE := fleetview plugin
-OTHERS := workloads klusterlets registration rights manifestwork chaos tokens placementfleet immutability
-OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
+# Of the others, those that only run programs, of which the race detector would see nothing.
+PROGRAMS := workloads rights placementfleet chaos apis
+OTHERS := klusterlets registration manifestwork tokens immutability
+OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(PROGRAMS) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
 # Targets that make test runs beside its suites.
 BESIDE ?=
 # A program that runs each suite, as go test -exec does.
@@ -366,11 +368,14 @@ test-suites:
 
 .PHONY: test-others
 test-others: ## Run the suites that make test does not run, but for those that run large fleets.
-	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(OTHERS:%=./test/integration/%)'
+	@status=0; \
+		$(MAKE) --no-print-directory test-integration RACE= INTEGRATION='$(PROGRAMS:%=./test/integration/%)' || status=1; \
+		$(MAKE) --no-print-directory test-integration INTEGRATION='$(OTHERS:%=./test/integration/%)' || status=1; \
+		exit $$status
 
 .PHONY: test-fleetwide
 test-fleetwide:
-	@$(MAKE) --no-print-directory test-integration SUITES=2 INTEGRATION='$(FLEETWIDE:%=./test/integration/%)'
+	@$(MAKE) --no-print-directory test-integration RACE= SUITES=2 INTEGRATION='$(FLEETWIDE:%=./test/integration/%)'
 
 .PHONY: test-all
 test-all: test ## Run all tests: make test, all other suites, the console in a browser, real Pods, and make test-matrix.
@@ -396,7 +401,7 @@ test-quick: ## Vet, formats and units without the race detector: only what has c
 
 .PHONY: test-integration
 test-integration: tools ## Run the integration suites on real API servers.
-	$(RACE) FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) -race $(if $(EXEC),-exec $(EXEC)) -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
+	$(RACE) FLEETGATE_ARTIFACTS=$(abspath $(ARTIFACTS)) $(TEST) $(if $(RACE),-race) $(if $(EXEC),-exec $(EXEC)) -p $(SUITES) -count=1 -timeout 40m $(INTEGRATION) $(ATTEMPTS) $(PATIENCE) -ginkgo.label-filter='!matrix'
 
 .PHONY: test-e2e
 test-e2e: test-mainjob test-console ## Run the main job end to end, with its assertions, and the console in a browser.
