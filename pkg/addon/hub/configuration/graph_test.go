@@ -80,16 +80,21 @@ func (b *bench) cluster(cluster, config, hash, reason string, since time.Duratio
 	return addOn
 }
 
-// result is the configurations of each cluster afterwards, whether it is configured, and the
-// condition of each Placement.
-func (b *bench) result() (clusters, conditions []string, next time.Time) {
+// graph is computed from the status with the configurations that the spec names.
+func (b *bench) graph() (*graph, *addonv1alpha1.ClusterManagementAddOnStatus) {
 	status := b.addOn.Status.DeepCopy()
 	desiredReferences(status, b.addOn)
 	in := inputs{status: status, addOns: b.addOns, now: b.now, exists: func(cluster string) bool { return !b.absent.Has(cluster) }}
 	for i, strategy := range b.addOn.Spec.InstallStrategy.Placements {
 		in.placements = append(in.placements, placed{strategy: strategy, decided: b.decided[i]})
 	}
-	g := graphOf(in)
+	return graphOf(in), status
+}
+
+// result is the configurations of each cluster afterwards, whether it is configured, and the
+// condition of each Placement.
+func (b *bench) result() (clusters, conditions []string, next time.Time) {
+	g, status := b.graph()
 	changes := g.changes()
 	for _, cluster := range sets.List(sets.KeySet(b.addOns)) {
 		after := b.addOns[cluster].DeepCopy()
@@ -111,6 +116,22 @@ func (b *bench) result() (clusters, conditions []string, next time.Time) {
 		conditions = append(conditions, condition.Reason+": "+condition.Message)
 	}
 	return clusters, conditions, g.next()
+}
+
+func TestGraph_ChangesNothingThatIsUpToDate(t *testing.T) {
+	b := newBench().placement("first", oneByOne(clusterv1alpha1.RolloutConfig{}), "a", "b")
+	b.cluster("a", "first", "before", addonv1alpha1.ReasonCompleted, time.Hour)
+	b.cluster("b", "first", "before", addonv1alpha1.ReasonCompleted, time.Hour)
+	for _, want := range []int{2, 0} {
+		g, _ := b.graph()
+		changes := g.changes()
+		if len(changes) != want {
+			t.Fatalf("%d changes, want %d", len(changes), want)
+		}
+		for addOn, change := range changes {
+			change(&addOn.Status)
+		}
+	}
 }
 
 func (b *bench) expect(t *testing.T, clusters, conditions []string) {

@@ -15,41 +15,49 @@ import (
 	"fleetgate.io/fleetgate/pkg/placement/ocm/rolloutstrategy"
 )
 
-// changes are functions that bring the status of each add-on up to date, by add-on.
+// changes are functions that bring the status of each add-on up to date, by add-on. Most add-ons are, and those
+// are left out.
 func (g *graph) changes() map[*addonv1alpha1.ManagedClusterAddOn]func(*addonv1alpha1.ManagedClusterAddOnStatus) {
 	all := map[*addonv1alpha1.ManagedClusterAddOn]func(*addonv1alpha1.ManagedClusterAddOnStatus){}
 	for _, n := range g.nodes {
 		turn := sets.New(n.plan.Turn...)
 		for cluster, addOn := range n.addOns {
-			all[addOn] = n.change(cluster, addOn, turn.Has(cluster))
+			if change := n.change(cluster, addOn, turn.Has(cluster)); change != nil {
+				all[addOn] = change
+			}
 		}
 	}
 	for cluster, addOn := range g.defaults.addOns {
-		all[addOn] = g.defaults.change(cluster, addOn, true)
+		if change := g.defaults.change(cluster, addOn, true); change != nil {
+			all[addOn] = change
+		}
 	}
 	return all
 }
 
 // change gives an add-on its configurations if it is its turn. Otherwise it says that they are
-// waiting.
+// waiting. It returns nil if the status says all of this already.
 func (n *node) change(cluster string, addOn *addonv1alpha1.ManagedClusterAddOn, turn bool) func(*addonv1alpha1.ManagedClusterAddOnStatus) {
-	desired := referencesOf(addOn, n.desired)
 	_, given := n.statuses[cluster]
+	if n.held && !given {
+		return nil
+	}
+	condition := metav1.Condition{
+		Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue,
+		Reason: addonv1alpha1.ReasonConfigurationsConfigured, Message: "Configurations configured",
+	}
+	if !given && !turn {
+		condition.Status, condition.Reason = metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationsNotConfigured
+		condition.Message = "Configurations updated and not configured yet"
+	}
+	gives := !given && turn
+	if has := meta.FindStatusCondition(addOn.Status.Conditions, condition.Type); !gives && has != nil &&
+		has.Status == condition.Status && has.Reason == condition.Reason && has.Message == condition.Message {
+		return nil
+	}
 	return func(status *addonv1alpha1.ManagedClusterAddOnStatus) {
-		if n.held && !given {
-			return
-		}
-		condition := metav1.Condition{
-			Type: addonv1alpha1.ConditionConfigured, Status: metav1.ConditionTrue,
-			Reason: addonv1alpha1.ReasonConfigurationsConfigured, Message: "Configurations configured",
-		}
-		switch {
-		case given:
-		case turn:
-			status.ConfigReferences = merged(status.ConfigReferences, desired)
-		default:
-			condition.Status, condition.Reason = metav1.ConditionFalse, addonv1alpha1.ReasonConfigurationsNotConfigured
-			condition.Message = "Configurations updated and not configured yet"
+		if gives {
+			status.ConfigReferences = merged(status.ConfigReferences, referencesOf(addOn, n.desired))
 		}
 		meta.SetStatusCondition(&status.Conditions, condition)
 	}
