@@ -22,6 +22,7 @@ import (
 	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
 	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	"fleetgate.io/fleetgate/pkg/addon/hub/token"
+	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
 	workv1 "fleetgate.io/fleetgate/pkg/apis/ocm/work/v1"
 	"fleetgate.io/fleetgate/pkg/kube/crdwait"
@@ -107,12 +108,18 @@ func (o Options) templates(ctx context.Context, mgr ctrl.Manager, cached cache.C
 	}, nil
 }
 
+// reportsProgress reports whether the gateway is the manager of an add-on, which then writes condition Progressing
+// with the rest of the status.
+func (o Options) reportsProgress(of *addonv1alpha1.ClusterManagementAddOn) bool {
+	return template.UsesTemplates(of) || o.Delivered != nil && of.Name == addonv1alpha1.FleetgateAgent
+}
+
 func (o Options) start(mgr ctrl.Manager, accounts cache.Cache, more ...controller) error {
 	hub := mgr.GetClient()
 	controllers := append(more,
 		&install.Reconciler{Client: hub, Live: mgr.GetAPIReader(), Clock: o.Clock, Workers: o.Workers},
 		&configuration.Reconciler{Client: hub, Clock: o.Clock, Workers: o.Workers},
-		&progress.Reconciler{Client: hub, Workers: o.Workers},
+		&progress.Reconciler{Client: hub, Reported: o.reportsProgress, Workers: o.Workers},
 		&token.Reconciler{Client: hub, Objects: accounts, Live: mgr.GetAPIReader(), Agents: o.Agents, Workers: o.Workers},
 	)
 	if o.Members != nil {

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 
@@ -64,9 +64,8 @@ var (
 	gateway   *expect.Running
 	// conversions answers conversions between the versions of add-ons.
 	conversions *converter
-	// workUpdates counts the updates of ManifestWorks by the gateway. One that conflicts with a report of the
-	// cluster changes nothing and is requested again.
-	workUpdates atomic.Int64
+	// writes are those of the gateway.
+	writes = accepted{count: map[string]int{}}
 )
 
 func TestAddOns(t *testing.T) {
@@ -134,6 +133,38 @@ func enforcePolicies(ctx context.Context) {
 	Eventually(func() error { return clientOf(gatewayUser).Create(ctx, probe.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring("the gateway binds")))
 }
 
+// accepted counts requests that change something, by verb and path. One that conflicts with another client
+// changes nothing and is made again.
+type accepted struct {
+	mutex sync.Mutex
+	count map[string]int // guarded by mutex
+}
+
+func (a *accepted) wrap(next http.RoundTripper) http.RoundTripper {
+	return counted(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if err == nil && response.StatusCode < http.StatusMultipleChoices {
+			a.mutex.Lock()
+			defer a.mutex.Unlock()
+			a.count[r.Method+" "+r.URL.Path]++
+		}
+		return response, err
+	})
+}
+
+// of are the requests with a verb for paths that contain a text.
+func (a *accepted) of(verb, text string) int {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	all := 0
+	for key, count := range a.count {
+		if is, path, _ := strings.Cut(key, " "); is == verb && strings.Contains(path, text) {
+			all += count
+		}
+	}
+	return all
+}
+
 type counted func(*http.Request) (*http.Response, error)
 
 func (c counted) RoundTrip(r *http.Request) (*http.Response, error) { return c(r) }
@@ -143,15 +174,7 @@ func start() *expect.Running {
 	GinkgoHelper()
 	config, err := hub.ConfigFor(gatewayUser)
 	Expect(err).NotTo(HaveOccurred())
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return counted(func(r *http.Request) (*http.Response, error) {
-			response, err := next.RoundTrip(r)
-			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/manifestworks/") && err == nil && response.StatusCode == http.StatusOK {
-				workUpdates.Add(1)
-			}
-			return response, err
-		})
-	})
+	config.Wrap(writes.wrap)
 	skip := true
 	return expect.Started(func(ctx context.Context) (func(context.Context) error, error) {
 		mgr, err := ctrl.NewManager(build.Unlimited(config), ctrl.Options{

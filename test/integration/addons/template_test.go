@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -191,13 +192,13 @@ var _ = Describe("An add-on with a template", func() {
 		before, err := b.work(ctx, "edge", "-deploy-0")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(before.Generation).To(BeEquivalentTo(1), "a ManifestWork is written once, although its cluster reports about it")
-		updates := workUpdates.Load()
+		updates := writes.of(http.MethodPut, "/manifestworks/")
 		Expect(hubClient.Patch(ctx, &addonv1alpha1.AddOnDeploymentConfig{ObjectMeta: build.In(b.namespace, "config")}, expect.MergePatch(`{"spec":{"customizedVariables":[{"name":"LEVEL","value":"2"}]}}`))).To(Succeed())
 		Eventually(current).WithArguments(ctx).Should(HaveField("Containers", HaveExactElements(HaveField("Args", ContainElement("--level=2")))))
 		Eventually(b.conditions).WithArguments(ctx, "edge").Should(And(expect.HaveCondition("Progressing", "False/Completed"), expect.HaveCondition("Configured", "True/ConfigurationsConfigured")))
 		Eventually(b.progress).WithArguments(ctx, 0).Should(ContainSubstring("1/1 completed with no errors"))
 		Consistently(b.work).WithArguments(ctx, "edge", "-deploy-0").Should(HaveField("Generation", BeEquivalentTo(2)))
-		Expect(workUpdates.Load()).To(Equal(updates + 1))
+		Expect(writes.of(http.MethodPut, "/manifestworks/")).To(Equal(updates + 1))
 
 		By("deleting the template, and creating it again")
 		template := &addonv1alpha1.AddOnTemplate{ObjectMeta: build.Named(b.name("template"))}

@@ -99,7 +99,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Named(Name).
 		For(&addonv1alpha1.ManagedClusterAddOn{}, builder.WithPredicates(predicate.NewPredicateFuncs(named))).
 		Watches(&addonv1alpha1.ClusterManagementAddOn{}, objects.OfClusterManagementAddOn(r.Client), builder.WithPredicates(described)).
-		Watches(template.AnyDeploymentConfig(), objects.OfConfiguration(r.Client, template.DeploymentConfigs())).
+		Watches(template.AnyDeploymentConfig(), template.OfConfiguration(r.Client, template.DeploymentConfigs())).
 		Watches(&clusterv1.ManagedCluster{}, byName, builder.WithPredicates(enqueue.Updates(clusterChanged))).
 		Watches(&clusterv1beta1.MemberCluster{}, byName, builder.WithPredicates(enqueue.Updates(memberChanged))).
 		Watches(&registrationv1alpha1.Cluster{}, created).
@@ -152,6 +152,7 @@ func (r *Reconciler) report(ctx context.Context, addOn *addonv1alpha1.ManagedClu
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
 		known.desiredStatus(&addOn.Status)
 		template.ReportHosting(&addOn.Status, addOn)
+		known.reportProgress(addOn)
 	}, "writing the status of ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name)
 }
 
@@ -165,6 +166,7 @@ func (r *Reconciler) reconcile(ctx context.Context, addOn *addonv1alpha1.Managed
 	if _, err := reconcileutil.GetIfExists(ctx, r.Client, client.ObjectKey{Name: addOn.Namespace}, known.cluster, "reading ManagedCluster %q", addOn.Namespace); err != nil {
 		return nil, err
 	}
+	known.managed = enabled && of.DeletionTimestamp == nil && objects.ManagedByHub(of)
 	if known.own, err = r.Agents.Mirrors(ctx, known.cluster); known.own || err != nil {
 		return known, err
 	}

@@ -265,6 +265,22 @@ func TestReconcile_DeliversNothing(t *testing.T) {
 	}
 }
 
+// Such a member would otherwise hold up the rollout of a configuration.
+func TestReconcile_CompletesForAMemberWithItsOwnAgent(t *testing.T) {
+	addOn := edgeAddOn()
+	given := &addonv1alpha1.ConfigSpecHash{ConfigReferent: addonv1alpha1.ConfigReferent{Namespace: "settings", Name: "proxy"}, SpecHash: "1f6a"}
+	addOn.Status.ConfigReferences = []addonv1alpha1.ConfigReference{{ConfigGroupResource: template.DeploymentConfigs(), DesiredConfig: given}}
+	r := reconciler(&agents{mirrors: true}, addOn, acceptedCluster("edge"))
+	reconciled(t, r)
+	status := live(t, r).Status
+	if progressing := meta.FindStatusCondition(status.Conditions, addonv1alpha1.ConditionProgressing); progressing == nil || progressing.Reason != addonv1alpha1.ReasonCompleted {
+		t.Errorf("got %v", progressing)
+	}
+	if applied := status.ConfigReferences[0].LastAppliedConfig; applied == nil || *applied != *given {
+		t.Errorf("applied is %v", applied)
+	}
+}
+
 func TestReconcile_TaintsTheMemberOfADeniedCluster(t *testing.T) {
 	member := reported("True", "True")
 	cluster, fleet := acceptedCluster("edge"), fleetCluster("cluster")

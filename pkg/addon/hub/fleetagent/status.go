@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
 	"fleetgate.io/fleetgate/pkg/addon/hub/template"
 	clusterv1beta1 "fleetgate.io/fleetgate/pkg/apis/cluster/v1beta1"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
@@ -29,6 +30,8 @@ type facts struct {
 	cluster *clusterv1.ManagedCluster
 	// own is true for a cluster whose agent nobody delivers.
 	own bool
+	// managed is true if the hub reports the add-on's progress.
+	managed bool
 	// refused says why nothing is delivered, or no update.
 	refused *refusal.Refusal
 	// config may be nil. Unconfigured says why it cannot be applied, or not yet.
@@ -60,6 +63,20 @@ func (f *facts) desiredStatus(status *addonv1alpha1.ManagedClusterAddOnStatus) {
 	}
 	if f.work != nil && f.work.UID != "" {
 		meta.SetStatusCondition(&status.Conditions, f.manifestApplied())
+	}
+}
+
+// reportProgress writes condition Progressing. It stays while the ManifestWork is not read, because nothing may be
+// delivered.
+func (f *facts) reportProgress(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	switch {
+	case !f.managed:
+	case f.own:
+		progress.Complete(addOn)
+	case f.work != nil && f.work.UID != "":
+		progress.Report(addOn, []*workv1.ManifestWork{f.work})
+	case meta.FindStatusCondition(addOn.Status.Conditions, addonv1alpha1.ConditionProgressing) == nil:
+		progress.Report(addOn, nil)
 	}
 }
 

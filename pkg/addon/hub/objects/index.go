@@ -98,10 +98,11 @@ func configurationValue(kind addonv1alpha1.ConfigGroupResource, namespace, name 
 	return value + "/" + namespace + "/" + name
 }
 
-// OfConfiguration queues the ManagedClusterAddOns that have a configuration of this kind.
-func OfConfiguration(cache client.Reader, kind addonv1alpha1.ConfigGroupResource) handler.EventHandler {
+// OfConfiguration queues the ManagedClusterAddOns that have a configuration of this kind and are concerned
+// by it.
+func OfConfiguration(cache client.Reader, kind addonv1alpha1.ConfigGroupResource, concerned func(config client.Object) func(*addonv1alpha1.ManagedClusterAddOn) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, config client.Object) []reconcile.Request {
-		return enqueue.All(ctx, cache, &addonv1alpha1.ManagedClusterAddOnList{}, client.MatchingFields{byConfiguration: configurationValue(kind, config.GetNamespace(), config.GetName())})
+		return enqueue.Those(ctx, cache, &addonv1alpha1.ManagedClusterAddOnList{}, concerned(config), client.MatchingFields{byConfiguration: configurationValue(kind, config.GetNamespace(), config.GetName())})
 	})
 }
 

@@ -34,6 +34,8 @@ const Name = "managedclusteraddon.progress"
 type Reconciler struct {
 	// Client reads from a cache with the indexes of package objects.
 	Client client.Client
+	// Reported reports whether the manager of an add-on writes condition Progressing itself, with Report.
+	Reported func(*addonv1alpha1.ClusterManagementAddOn) bool
 	// Workers is how many add-ons are reconciled at a time.
 	Workers int
 }
@@ -86,7 +88,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key client.ObjectKey) error 
 	if !exists || of.DeletionTimestamp != nil || !objects.ManagedByHub(of) {
 		return err
 	}
-	if err := r.adopt(ctx, addOn, of); err != nil {
+	if err := r.adopt(ctx, addOn, of); err != nil || r.Reported(of) {
 		return err
 	}
 	works, err := r.worksOf(ctx, addOn)
@@ -94,7 +96,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key client.ObjectKey) error 
 		return err
 	}
 	return reconcileutil.PatchStatus(ctx, r.Client, addOn, func() {
-		desiredStatus(&addOn.Status, progressing(addOn, works))
+		Report(addOn, works)
 	}, "writing the progress of ManagedClusterAddOn %s", key)
 }
 

@@ -38,7 +38,7 @@ func progressing(addOn *addonv1alpha1.ManagedClusterAddOn, works []*workv1.Manif
 	if pending := pendingOf(addOn, works); pending != "" {
 		return condition(metav1.ConditionTrue, addonv1alpha1.ReasonProgressing, "progressing... "+pending)
 	}
-	return condition(metav1.ConditionFalse, addonv1alpha1.ReasonCompleted, "completed with no errors.")
+	return completed()
 }
 
 // unsupportedOf is a kind in spec.configs that the add-on's manager does not support.
@@ -100,14 +100,27 @@ func hostOf(addOn *addonv1alpha1.ManagedClusterAddOn) string {
 	return addOn.Annotations[addonv1alpha1.HostingClusterAnnotation]
 }
 
-// desiredStatus writes the condition. A completed add-on has applied its configurations, and keeps
-// them applied when its ManifestWorks change later: a rollout does not go back.
-func desiredStatus(status *addonv1alpha1.ManagedClusterAddOnStatus, condition metav1.Condition) {
-	meta.SetStatusCondition(&status.Conditions, condition)
-	if condition.Reason != addonv1alpha1.ReasonCompleted {
+// Report writes condition Progressing into the status of an add-on with these ManifestWorks. A completed
+// add-on has applied its configurations, and keeps them applied when its ManifestWorks change later: a
+// rollout does not go back.
+func Report(addOn *addonv1alpha1.ManagedClusterAddOn, works []*workv1.ManifestWork) {
+	condition := progressing(addOn, works)
+	if condition.Reason == addonv1alpha1.ReasonCompleted {
+		Complete(addOn)
 		return
 	}
+	meta.SetStatusCondition(&addOn.Status.Conditions, condition)
+}
+
+// Complete reports an add-on as completed, for example because its cluster needs no ManifestWork.
+func Complete(addOn *addonv1alpha1.ManagedClusterAddOn) {
+	status := &addOn.Status
+	meta.SetStatusCondition(&status.Conditions, completed())
 	for i := range status.ConfigReferences {
 		status.ConfigReferences[i].LastAppliedConfig = status.ConfigReferences[i].DesiredConfig.DeepCopy()
 	}
+}
+
+func completed() metav1.Condition {
+	return metav1.Condition{Type: addonv1alpha1.ConditionProgressing, Status: metav1.ConditionFalse, Reason: addonv1alpha1.ReasonCompleted, Message: "completed with no errors."}
 }

@@ -79,14 +79,15 @@ func TestProgressing_ReportsWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestDesiredStatus_KeepsAppliedConfigurations(t *testing.T) {
+func TestReport_KeepsAppliedConfigurations(t *testing.T) {
 	addOn := addOnWith("1f6a", "ManifestApplied")
-	desiredStatus(&addOn.Status, metav1.Condition{Type: "Progressing", Status: metav1.ConditionFalse, Reason: "Completed"})
+	works := []*workv1.ManifestWork{workWith("addon-dns-deploy-0", hash, 2)}
+	Report(addOn, works)
 	if applied := addOn.Status.ConfigReferences[0].LastAppliedConfig; applied == nil || applied.SpecHash != "1f6a" {
 		t.Fatalf("applied is %+v", applied)
 	}
 	addOn.Status.ConfigReferences[0].DesiredConfig.SpecHash = "2b7c"
-	desiredStatus(&addOn.Status, metav1.Condition{Type: "Progressing", Status: metav1.ConditionTrue, Reason: "Progressing"})
+	Report(addOn, works)
 	if applied := addOn.Status.ConfigReferences[0].LastAppliedConfig; applied.SpecHash != "1f6a" {
 		t.Errorf("applied is %+v while the next one is in flight", applied)
 	}

@@ -6,6 +6,7 @@ package template
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"fleetgate.io/fleetgate/pkg/addon/hub/objects"
+	"fleetgate.io/fleetgate/pkg/addon/hub/progress"
 	"fleetgate.io/fleetgate/pkg/addon/hub/template/render"
 	addonv1alpha1 "fleetgate.io/fleetgate/pkg/apis/ocm/addon/v1alpha1"
 	clusterv1 "fleetgate.io/fleetgate/pkg/apis/ocm/cluster/v1"
@@ -77,7 +79,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesRawSource(source.Kind[client.Object](r.Bindings.Cache, &rbacv1.RoleBinding{}, enqueue.After(0, addOnOf))).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers})
 	for _, kind := range []configKind{templates(), DeploymentConfigs()} {
-		builder = builder.Watches(objectOf(kind), objects.OfConfiguration(r.Client, kind))
+		builder = builder.Watches(objectOf(kind), OfConfiguration(r.Client, kind))
 	}
 	return reconcileutil.SetupError(Name, builder.Complete(reconcileutil.RetryConflicts(r)))
 }
@@ -138,6 +140,15 @@ type state struct {
 	works map[int]*workv1.ManifestWork
 }
 
+// inOrder are the ManifestWorks by their numbers.
+func (s *state) inOrder() []*workv1.ManifestWork {
+	var all []*workv1.ManifestWork
+	for _, number := range slices.Sorted(maps.Keys(s.works)) {
+		all = append(all, s.works[number])
+	}
+	return all
+}
+
 func (s *state) report(condition *metav1.Condition) {
 	if condition != nil {
 		s.conditions = append(s.conditions, *condition)
@@ -162,6 +173,8 @@ func (r *Reconciler) serve(ctx context.Context, addOn *instance) (ctrl.Result, e
 	}
 	written := reconcileutil.PatchStatus(ctx, r.Client, addOn.ManagedClusterAddOn, func() {
 		s.write(addOn, observed)
+		// One write reports all, because each is an event for all controllers of add-ons.
+		progress.Report(addOn.ManagedClusterAddOn, s.inOrder())
 	}, "writing the status of ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name)
 	return result, errors.Join(err, written)
 }
@@ -268,11 +281,12 @@ func (c configs) observed(ctx context.Context, addOn *instance) ([]addonv1alpha1
 			if err != nil {
 				return nil, err
 			}
-			if object != nil {
-				reference.LastObservedGeneration = object.GetGeneration()
-			}
-			if slices.Contains(addOn.Spec.Configs, addonv1alpha1.AddOnConfig{ConfigGroupResource: reference.ConfigGroupResource, ConfigReferent: reference.DesiredConfig.ConfigReferent}) {
+			if names(addOn.ManagedClusterAddOn, reference.ConfigGroupResource, reference.DesiredConfig.ConfigReferent) {
 				reference.DesiredConfig.SpecHash = sum
+			}
+			// A version that the rollout has not given to the cluster yet is not reported: that would be one more write.
+			if object != nil && reference.DesiredConfig.SpecHash == sum {
+				reference.LastObservedGeneration = object.GetGeneration()
 			}
 		}
 		all = append(all, reference)

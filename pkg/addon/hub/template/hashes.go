@@ -6,6 +6,7 @@ package template
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,6 +98,31 @@ func hashOf(object *unstructured.Unstructured) (string, error) {
 		}
 	}
 	return hash.JSON(content)
+}
+
+// OfConfiguration queues the ManagedClusterAddOns that a configuration of this kind concerns.
+func OfConfiguration(cache client.Reader, kind configKind) handler.EventHandler {
+	return objects.OfConfiguration(cache, kind, func(config client.Object) func(*addonv1alpha1.ManagedClusterAddOn) bool {
+		return concernedBy(config.(*unstructured.Unstructured), kind)
+	})
+}
+
+// concernedBy accepts add-ons whose own spec names a configuration, and those that were given this version of
+// it. The rollout gives it to the others, whose events follow.
+func concernedBy(config *unstructured.Unstructured, kind configKind) func(*addonv1alpha1.ManagedClusterAddOn) bool {
+	name := referent{Namespace: config.GetNamespace(), Name: config.GetName()}
+	sum, err := hashOf(config)
+	given := addonv1alpha1.ConfigSpecHash{ConfigReferent: name, SpecHash: sum}
+	return func(addOn *addonv1alpha1.ManagedClusterAddOn) bool {
+		return err != nil || names(addOn, kind, name) || slices.ContainsFunc(addOn.Status.ConfigReferences, func(has addonv1alpha1.ConfigReference) bool {
+			return has.ConfigGroupResource == kind && has.DesiredConfig != nil && *has.DesiredConfig == given
+		})
+	}
+}
+
+// names reports whether the spec of an add-on of a cluster names a configuration.
+func names(addOn *addonv1alpha1.ManagedClusterAddOn, kind configKind, name referent) bool {
+	return slices.Contains(addOn.Spec.Configs, addonv1alpha1.AddOnConfig{ConfigGroupResource: kind, ConfigReferent: name})
 }
 
 // Hashes writes the hashes of configurations into the status of ClusterManagementAddOns.

@@ -52,7 +52,7 @@ func (i *instance) reference(kind configKind) *addonv1alpha1.ConfigSpecHash {
 
 func (i *instance) offers(kind configKind, name referent) bool {
 	offered := addonv1alpha1.AddOnConfig{ConfigGroupResource: kind, ConfigReferent: name}
-	return slices.Contains(i.Spec.Configs, offered) ||
+	return names(i.ManagedClusterAddOn, kind, name) ||
 		slices.ContainsFunc(i.of.Spec.SupportedConfigs, func(has addonv1alpha1.ConfigMeta) bool {
 			return has.ConfigGroupResource == kind && has.DefaultConfig != nil && *has.DefaultConfig == name
 		}) ||
