@@ -480,7 +480,7 @@ fuzz: ## Run all fuzz targets, one after another, FUZZTIME (1m) each; FUZZ=<rege
 # Only some groups run a fleet, and need programs for it. What builds them talks to
 # stderr: stdout is for benchstat.
 .PHONY: bench
-bench: ## Print figures beside their baselines; BENCH=agent|tunnel|proxy|fleetview|scheduler|placement|scale|ocmplacement|works|manifestworks|admission|authors|membership|managedclusters|members|plugin|tokens chooses a group.
-	$(if $(strip $(foreach group,all agent admission authors proxy placement scale works manifestworks membership managedclusters members plugin tunnel,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
+bench: ## Print figures beside their baselines; BENCH=agent|tunnel|proxy|fleetview|scheduler|placement|scale|ocmplacement|works|manifestworks|admission|authors|membership|managedclusters|addons|members|plugin|tokens chooses a group.
+	$(if $(strip $(foreach group,all agent admission authors proxy placement scale works manifestworks membership managedclusters addons members plugin tunnel,$(findstring $(group),$(BENCH)))),@$(MAKE) --silent --no-print-directory kube build >&2)
 	@$(COMPILE) build -o $(BIN)/bench ./test/benchmark/bench
 	@exec $(BIN)/bench -benchtime='$(BENCHTIME)' -count='$(COUNT)' -results='$(RESULTS)' '$(BENCH)'

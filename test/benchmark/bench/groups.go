@@ -18,7 +18,7 @@ const all = "all"
 
 // groups are what can be asked for. The figures of a group are those of the
 // benchmark function that is named after it, wherever it stands.
-var groups = []string{"agent", "tunnel", "proxy", "fleetview", "scheduler", "placement", "scale", "ocmplacement", "works", "manifestworks", "admission", "authors", "membership", "managedclusters", "members", "plugin", "tokens"}
+var groups = []string{"agent", "tunnel", "proxy", "fleetview", "scheduler", "placement", "scale", "ocmplacement", "works", "manifestworks", "admission", "authors", "membership", "managedclusters", "addons", "members", "plugin", "tokens"}
 
 // chosen reads names of groups, with anything but letters between them.
 func chosen(text string) ([]string, error) {
