@@ -74,8 +74,8 @@ type Options struct {
 	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
 	// way it and the members are to come there.
 	Way func(hub *env.Cluster) ([]string, error)
-	// Patience is how long a gateway, or a program of a control plane, may take until it is ready;
-	// 0 is a minute and a half.
+	// Patience is how long a gateway, or a program of a control plane, may take until it is ready, 0 is
+	// a minute and a half; and how long the hub may take to call the gateway's webhooks, at least a minute.
 	Patience time.Duration
 	// Progress receives a short line about each step.
 	Progress func(string)

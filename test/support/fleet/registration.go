@@ -71,7 +71,7 @@ func (f *Fleet) startGateway(ctx context.Context) error {
 	// the placement without a review. The status would show that from then on, because the webhook
 	// sets a type.
 	apply := []string{"apply", "--filename=" + f.example("admins.yaml")}
-	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", registrationTimeout, func(ctx context.Context) (bool, error) {
+	return waitFor(ctx, "making the group fleetgate:admins administrators of the hub", max(registrationTimeout, f.Patience), func(ctx context.Context) (bool, error) {
 		tried, err := f.Kubectl(ctx, breakGlass, "", append(apply, "--dry-run=server", "--output=jsonpath={..placementType}")...)
 		if err == nil && tried == "" {
 			err = errors.New("the hub does not ask the gateway's webhooks yet")
