@@ -25,6 +25,7 @@ import (
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/controller/refusal"
 	"fleetgate.io/fleetgate/pkg/kube/hash"
+	"fleetgate.io/fleetgate/pkg/kube/listget"
 	"fleetgate.io/fleetgate/pkg/placement/objects"
 )
 
@@ -191,11 +192,11 @@ func (r *Reconciler) onHub(ctx context.Context, of *Group, resources []placement
 	return unselected{names: sets.List(names), objects: sizeOf(of, there)}, nil
 }
 
-// gone reports whether an object was deleted on the hub, or is being deleted.
+// gone reports whether an object was deleted on the hub, or is being deleted. The gateway can list what it places, but
+// cannot get it.
 func (r *Reconciler) gone(ctx context.Context, kind schema.GroupVersionKind, key types.NamespacedName) (bool, error) {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	switch err := r.Live.Get(ctx, key, object); {
+	object, err := listget.Get(ctx, listget.Through(r.Live, kind, key.Namespace), kind.GroupVersion().WithResource(kind.Kind), key, "")
+	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case meta.IsNoMatchError(err), apierrors.IsForbidden(err):
@@ -203,7 +204,7 @@ func (r *Reconciler) gone(ctx context.Context, kind schema.GroupVersionKind, key
 	case err != nil:
 		return false, fmt.Errorf("finding out whether %s %q was deleted: %w", kind.Kind, key, err)
 	}
-	return object.DeletionTimestamp != nil, nil
+	return object.GetDeletionTimestamp() != nil, nil
 }
 
 func selectorsHash(spec *placementv1beta1.PlacementSpec) string {

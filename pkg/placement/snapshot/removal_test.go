@@ -47,9 +47,6 @@ func selecting(t *testing.T) (r *Reconciler, hub client.Client, placement *place
 	placement = &placementv1beta1.ClusterResourcePlacement{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: 1}}
 	placement.Spec.ResourceSelectors = []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}}
 	hub = hubWith(t, placement)
-	if err := corev1.AddToScheme(hub.Scheme()); err != nil {
-		t.Fatal(err)
-	}
 	if err := hub.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +171,10 @@ func TestSuspendRemoval_CountsContentsOfAnEnvelope(t *testing.T) {
 	with.Resources = append(slices.Clone(group.Resources), id)
 	with.Parts = append(slices.Clone(group.Parts), Part{Envelope: &placementv1beta1.EnvelopeIdentifier{Name: "e", Namespace: "shop", Type: "ResourceEnvelope"},
 		Resources: make([]placementv1beta1.ResourceIdentifier, 5)})
-	r.Snapshots = fixedGroup{&with}
-	r.Live, selected.names = existing{hub}, selected.names[:9]
+	if err := hub.Create(t.Context(), &placementv1beta1.ResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}}); err != nil {
+		t.Fatal(err)
+	}
+	r.Snapshots, selected.names = fixedGroup{&with}, selected.names[:9]
 	if _, err := r.Take(t.Context(), placement); err != nil {
 		t.Fatal(err)
 	}
@@ -188,13 +187,6 @@ func TestSuspendRemoval_CountsContentsOfAnEnvelope(t *testing.T) {
 type fixedGroup struct{ group *Group }
 
 func (f fixedGroup) Group(context.Context, types.NamespacedName) (*Group, error) { return f.group, nil }
-
-// existing reads every object.
-type existing struct{ client.Client }
-
-func (existing) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
-	return nil
-}
 
 // Resource snapshots store the hash. Another value would hide that selectors are unchanged.
 func TestSelectorsHash_StaysTheSame(t *testing.T) {

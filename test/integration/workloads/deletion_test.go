@@ -5,6 +5,7 @@ package workloads
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"time"
@@ -69,6 +70,27 @@ var _ = Describe("Deletion on members", func() {
 		Expect(member1.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)).To(Succeed())
 		Expect(namespace.UID).To(Equal(uid))
 		Expect(namespace.DeletionTimestamp).To(BeNil())
+	})
+
+	// The gateway of the chart can list objects, but cannot get them.
+	It("removes many objects that were deleted on the hub, without a confirmation", func(ctx SpecContext) {
+		cleanUp("r43-many")
+		kubectl(ctx, running.Hub, "create", "namespace", "r43-many")
+		var all []string
+		for i := range 7 {
+			all = append(all, fmt.Sprintf("c-%d", i))
+			Expect(hub.Create(ctx, deletionConfigMap("r43-many", all[i]))).To(Succeed())
+		}
+		placeUntracked(ctx, "r43-many")
+		waitAvailable(ctx, "r43-many")
+		kubectl(ctx, running.Hub, append([]string{"delete", "configmap", "-n", "r43-many"}, all[:6]...)...)
+		for _, name := range all[:6] {
+			Eventually(deletionGone(member1, deletionConfigMap("r43-many", name))).WithContext(ctx).Should(BeTrue(), name)
+		}
+		crp, err := placement(ctx, "r43-many")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(meta.FindStatusCondition(crp.Status.Conditions, placementv1beta1.ConditionRemovalSuspended)).To(BeNil())
+		Expect(member1.Get(ctx, client.ObjectKey{Namespace: "r43-many", Name: all[6]}, &corev1.ConfigMap{})).To(Succeed())
 	})
 
 	It("keeps a previously existing object unchanged, without an owner or annotation of ours", func(ctx SpecContext) {
