@@ -146,15 +146,16 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 				return err
 			}
 		}
-		return r.reportSuspension(ctx, in.placement, nil)
+		return r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, nil)
 	case placementv1beta1.RemovalConfirmed(in.placement, token):
 		if err := found.overrides.Confirm(ctx, r.Client, found.members); err != nil {
 			return err
 		}
 		r.deletions.forget(key)
-		return r.reportSuspension(ctx, in.placement, nil)
+		return r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, nil)
 	}
-	if err := r.reportSuspension(ctx, in.placement, &metav1.Condition{Message: found.message(in.placement, names, token)}); err != nil || len(lost) == 0 {
+	condition := &metav1.Condition{Message: found.message(in.placement, names, token)}
+	if err := r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, condition); err != nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
@@ -180,7 +181,7 @@ func (r *Reconciler) affected(ctx context.Context, placement placementv1beta1.Pl
 	}
 	found := affected{overrides: latest.For(key, group.Objects())}
 	for _, b := range bindings {
-		if b.GetDeletionTimestamp() != nil || b.GetSpec().State == placementv1beta1.BindingUnscheduled {
+		if !keepsMember(b) {
 			continue
 		}
 		found.all++
@@ -269,7 +270,8 @@ func suspensionOf(placement placementv1beta1.PlacementObject, reason string) *me
 	return objects.SuspensionOf(placement.GetStatus().Conditions, reason)
 }
 
-func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, c *metav1.Condition) error {
+// reportSuspension writes the condition of a placement about a suspended removal, or removes it if it is nil.
+func (r *Reconciler) reportSuspension(ctx context.Context, placement placementv1beta1.PlacementObject, reason string, c *metav1.Condition) error {
 	placement = placement.DeepCopyObject().(placementv1beta1.PlacementObject) // The cache owns it.
-	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonOverrideConfirmationRequired, c, "Place")
+	return objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, reason, c, "Place")
 }

@@ -81,9 +81,7 @@ func (r *Reconciler) mayRender(ctx context.Context, in input, desired []desiredW
 	if v.settling {
 		return v.err
 	}
-	placement := in.placement.DeepCopyObject().(placementv1beta1.PlacementObject) // The cache owns it.
-	err = objects.ReportSuspension(ctx, r.Client, r.Recorder, placement, placementv1beta1.ReasonChartConfirmationRequired, v.condition, "Place")
-	return cmp.Or(err, v.err)
+	return cmp.Or(r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonChartConfirmationRequired, v.condition), v.err)
 }
 
 func (r *Reconciler) boundMembers(ctx context.Context, placement types.NamespacedName) (sets.Set[string], error) {
@@ -93,11 +91,16 @@ func (r *Reconciler) boundMembers(ctx context.Context, placement types.Namespace
 	}
 	members := sets.New[string]()
 	for _, b := range bindings {
-		if b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled {
+		if keepsMember(b) {
 			members.Insert(b.GetSpec().TargetCluster)
 		}
 	}
 	return members, nil
+}
+
+// keepsMember reports whether the placement still has the member of a binding.
+func keepsMember(b placementv1beta1.BindingObject) bool {
+	return b.GetDeletionTimestamp() == nil && b.GetSpec().State != placementv1beta1.BindingUnscheduled
 }
 
 // isPending reports whether a member would lose something when it was decided about it last.
