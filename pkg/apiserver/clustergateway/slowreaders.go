@@ -68,9 +68,13 @@ func (l SlowReaders) orDefault() SlowReaders {
 type slowReaders struct {
 	limits  SlowReaders
 	metrics *metrics
-	// mu guards replies. While it is not empty, check runs every checkEvery.
-	mu      sync.Mutex
+	// mu guards the fields below.
+	mu sync.Mutex
+	// replies are checked every checkEvery while there are any.
 	replies map[*bufferedBody]struct{}
+	// scheduled is set while the next check is scheduled. Without it, each reply that is alone would start
+	// checks of its own, which continue while others follow it.
+	scheduled bool
 }
 
 func newSlowReaders(limits SlowReaders, metrics *metrics) *slowReaders {
@@ -93,10 +97,16 @@ func (s *slowReaders) follow(res *http.Response, x *exchange, window int) {
 	res.Body = body
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.replies) == 0 {
+	s.replies[body] = struct{}{}
+	s.schedule()
+}
+
+// schedule schedules the next check if there is none and there are replies. The caller holds mu.
+func (s *slowReaders) schedule() {
+	if !s.scheduled && len(s.replies) > 0 {
+		s.scheduled = true
 		time.AfterFunc(checkEvery, s.check)
 	}
-	s.replies[body] = struct{}{}
 }
 
 func (s *slowReaders) forget(body *bufferedBody) {
@@ -133,9 +143,8 @@ func (s *slowReaders) check() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.replies) > 0 {
-		time.AfterFunc(checkEvery, s.check)
-	}
+	s.scheduled = false
+	s.schedule()
 }
 
 // behind returns the replies that count, starting with the one whose reader took something last.

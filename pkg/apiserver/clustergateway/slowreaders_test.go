@@ -8,10 +8,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
@@ -56,6 +58,41 @@ func followed(s *slowReaders, pause time.Duration, body io.ReadCloser) *exchange
 		}
 	}()
 	return x
+}
+
+// countedGauge counts how often its value is set.
+type countedGauge struct {
+	prometheus.Gauge
+	set atomic.Int64
+}
+
+func (c *countedGauge) Set(float64) { c.set.Add(1) }
+
+func TestSlowReaders_ChecksOnceForAllReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics, err := newMetrics(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks := &countedGauge{}
+		metrics.unread = checks
+		s := newSlowReaders(SlowReaders{}, metrics)
+		for range 100 { // Each of them is alone.
+			res := &http.Response{ProtoMajor: 2, ContentLength: -1, Body: io.NopCloser(bytes.NewReader(nil))}
+			s.follow(res, &exchange{}, 100)
+			_ = res.Body.Close()
+		}
+		last := followed(s, time.Millisecond, endless{})
+		time.Sleep(3*checkEvery + checkEvery/2)
+		if got := checks.set.Load(); got != 3 {
+			t.Errorf("%d checks in 3 intervals, want 3", got)
+		}
+		last.slow.Store(true)
+		time.Sleep(3 * checkEvery)
+		if got := checks.set.Load(); got != 4 {
+			t.Errorf("%d checks, want 4: the last one finds no replies", got)
+		}
+	})
 }
 
 func TestSlowReaders_EndsTheSlowestFirst(t *testing.T) {

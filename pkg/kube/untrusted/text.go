@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 )
 
 const ellipsis = "..."
@@ -38,9 +39,15 @@ func TruncateMiddle(text string, limit int) string {
 // Line makes text from elsewhere safe for a log, a condition, a header or a terminal: one line of
 // valid UTF-8, without characters that move the cursor or change the direction of what follows.
 func Line(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, " "), func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r)
-	}), " ")
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, separates) {
+		return text // Names and paths of each request are usually like this.
+	}
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, " "), separates), " ")
+}
+
+// separates reports whether a Line has a space in place of such characters.
+func separates(r rune) bool {
+	return unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) || !unicode.IsPrint(r)
 }
 
 // Excerpt is a Line of at most limit bytes.
