@@ -10,7 +10,8 @@ import (
 )
 
 // servedBeside are the versions served in addition to the stored one, by the CRD's name. Other
-// kinds have one version, or are converted.
+// kinds have one version, or are converted. AppliedWork has no v1: it would be the preferred version, and Kubernetes'
+// garbage collector reads each object, and its owner, whose owner reference has another one.
 var servedBeside = map[string][]string{
 	"memberclusters.cluster.kubernetes-fleet.io":         {"v1"},
 	"internalmemberclusters.cluster.kubernetes-fleet.io": {"v1"},
@@ -27,7 +28,6 @@ var servedBeside = map[string][]string{
 	"clusterresourcesnapshots.placement.kubernetes-fleet.io":         {"v1"},
 	"clusterresourcebindings.placement.kubernetes-fleet.io":          {"v1"},
 	"works.placement.kubernetes-fleet.io":                            {"v1"},
-	"appliedworks.placement.kubernetes-fleet.io":                     {"v1"},
 
 	"clusterresourceoverrides.placement.kubernetes-fleet.io":         {"v1", "v1alpha1"},
 	"resourceoverrides.placement.kubernetes-fleet.io":                {"v1", "v1alpha1"},

@@ -25,7 +25,7 @@ import (
 	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
-// The hub's audit log counts requests. Counts do not depend on the load of the machine, except for
+// Audit logs count requests. Counts do not depend on the load of the machine, except for
 // batched statuses: their bound is the number of writes without batching.
 
 const (
@@ -49,7 +49,7 @@ const (
 
 var _ = Describe("The number of writes on the hub", func() {
 	It("is small for each Work until it is Available", func(ctx SpecContext) {
-		awaitCollector(ctx, "clusterresourcebindings", "works")
+		awaitCollector(ctx, running.Hub, "clusterresourcebindings", "works")
 		const placements = 6
 		began, works := time.Now(), placements*len(members)
 		for i := range placements {
@@ -61,7 +61,7 @@ var _ = Describe("The number of writes on the hub", func() {
 		for i := range placements {
 			Eventually(available).WithContext(ctx).WithArguments(fmt.Sprintf("counted-%d", i)).Should(BeTrue())
 		}
-		requests := settled(ctx, began)
+		requests := settled(ctx, running.Hub, began)
 		ofWorks := func(r audit.Request) bool {
 			return strings.HasPrefix(r.Name, "counted-") && (r.Is("works") || r.Is("clusterresourcebindings"))
 		}
@@ -89,7 +89,7 @@ var _ = Describe("The number of writes on the hub", func() {
 		member, began := registrationv1alpha1.ClusterName(clientID), time.Now()
 		startAgent(ctx, clientID)
 		Eventually(isJoined).WithContext(ctx).WithArguments(member).Should(BeTrue())
-		all := settled(ctx, began)
+		all := settled(ctx, running.Hub, began)
 		until := untilJoined(all, member)
 		ofMember := func(r audit.Request) bool {
 			if !r.IsWrite() || r.Is("events") || r.Is("works") || r.Is("clusterresourcebindings") {
@@ -122,14 +122,14 @@ var _ = Describe("The number of writes on the hub", func() {
 })
 
 // settled returns all requests once there was no write for a while.
-func settled(ctx context.Context, began time.Time) []audit.Request {
+func settled(ctx context.Context, cluster *env.Cluster, began time.Time) []audit.Request {
 	GinkgoHelper()
 	const quiet = 6 * time.Second // An agent reports its tunnel after five.
 	var all []audit.Request
 	last := -1
 	Eventually(func() (bool, error) {
 		var err error
-		all, err = audit.Requests(running.Hub.Dir, began)
+		all, err = audit.Requests(cluster.Dir, began)
 		before := last
 		last = audit.Count(all, func(r audit.Request) bool { return r.IsWrite() && !r.Is("leases") && !r.Is("events") }).Of()
 		return last == before, err
@@ -137,15 +137,35 @@ func settled(ctx context.Context, began time.Time) []audit.Request {
 	return all
 }
 
-// awaitCollector returns once the hub's garbage collector watches these kinds, which it discovers
+// awaitCollector returns once the cluster's garbage collector watches these kinds, which it discovers
 // every 30 s. Until then it reads the owner of each object of such a kind.
-func awaitCollector(ctx context.Context, kinds ...string) {
+func awaitCollector(ctx context.Context, cluster *env.Cluster, kinds ...string) {
 	GinkgoHelper()
 	const informers = "system:kube-controller-manager" // This user lists and watches; the garbage collector's own user reads and deletes.
 	for _, kind := range kinds {
-		Eventually(audit.Watched).WithContext(ctx).WithArguments(running.Hub.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "the garbage collector does not watch %s", kind)
+		Eventually(audit.Watched).WithContext(ctx).WithArguments(cluster.Dir, informers, kind).WithPolling(time.Second).Should(BeTrue(), "the garbage collector does not watch %s", kind)
 	}
 }
+
+var _ = Describe("The garbage collector of a member", func() {
+	It("reads no placed object", func(ctx SpecContext) {
+		const name = "collected"
+		member := running.Members[0].Cluster
+		awaitCollector(ctx, member, "appliedworks")
+		began := time.Now()
+		shop(ctx, name)
+		place(ctx, name, func(*placementv1beta1.PlacementSpec) {})
+		Eventually(available).WithContext(ctx).WithArguments(name).Should(BeTrue())
+		requests := settled(ctx, member, began)
+		placed := func(r audit.Request) bool {
+			return r.Is("namespaces") && r.Name == name || r.Is("configmaps") && r.Namespace == name
+		}
+		Expect(audit.Count(requests, placed).Of("create configmaps")).To(BeNumerically(">=", 1), "the log has what the agent writes")
+		Expect(audit.Count(requests, func(r audit.Request) bool {
+			return placed(r) && strings.HasSuffix(r.User, ":generic-garbage-collector")
+		}).Of()).To(BeZero(), "owner references have the preferred version of AppliedWork")
+	})
+})
 
 // untilJoined ends with the hub's first write of the member's status after the agent's first
 // report.

@@ -69,7 +69,7 @@ type Options struct {
 	PeerAddress func(from, to int, address string) (string, error)
 	// IPv6 has everything listen on ::1 alone; there is one gateway then.
 	IPv6 bool
-	// Audit has the hub record the metadata of every request, for package audit.
+	// Audit makes all clusters record the metadata of every request, for package audit.
 	Audit bool
 	// Way, if set, is called when the hub runs, and returns further flags of the gateway: which
 	// way it and the members are to come there.
@@ -168,7 +168,7 @@ func (f *Fleet) startClusters(ctx context.Context) error {
 func (f *Fleet) startCluster(ctx context.Context, name string) (*env.Cluster, error) {
 	options := env.Options{
 		Name: name, Dir: filepath.Join(f.Dir, name), Detached: f.Detached, BinDir: cmp.Or(f.HubBinDir, f.BinDir), Progress: f.Progress,
-		Audit: f.Audit && name == hubName, IPv6: f.IPv6, StartTimeout: f.Patience,
+		Audit: f.Audit, IPv6: f.IPv6, StartTimeout: f.Patience,
 	}
 	if name != hubName {
 		options.Nodes, options.BinDir = 1, cmp.Or(f.MemberBinDir, f.BinDir)
