@@ -114,15 +114,29 @@ func groupOf(cluster, addOn string) string {
 	return "system:open-cluster-management:cluster:" + cluster + ":addon:" + addOn
 }
 
-// register grants the agents of a cluster their rights, and writes what they are to request.
+// register grants the agents of a cluster their rights, and writes what they are to request. With a token,
+// agents write as whom they authenticate, which is kept.
 func (m *manager) register(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn) error {
 	if addOn.DeletionTimestamp != nil {
 		return nil
 	}
 	group := groupOf(addOn.Namespace, m.addOn)
+	base := addOn.DeepCopy()
+	byToken := addOn.Status.KubeClientDriver == "token"
 	subject := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}
-	if addOn.Status.KubeClientDriver == "token" {
-		subject = rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: addOn.Namespace, Name: m.addOn + "-agent"}
+	addOn.Status.Registrations = nil
+	for _, signer := range m.signers {
+		registration := addonv1alpha1.RegistrationConfig{SignerName: signer, Subject: addonv1alpha1.Subject{User: group + ":agent:" + m.addOn}}
+		if signer == hubSigner {
+			registration.Subject.Groups = []string{group, "system:open-cluster-management:addon:" + m.addOn, "system:authenticated"}
+		}
+		for _, has := range base.Status.Registrations {
+			if byToken && signer == hubSigner && has.SignerName == signer {
+				registration.Subject = has.Subject
+				subject = rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: has.Subject.User}
+			}
+		}
+		addOn.Status.Registrations = append(addOn.Status.Registrations, registration)
 	}
 	role := &rbacv1.Role{ObjectMeta: build.In(addOn.Namespace, m.addOn), Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list"}}}}
 	binding := &rbacv1.RoleBinding{ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: m.addOn}, Subjects: []rbacv1.Subject{subject}}
@@ -137,16 +151,7 @@ func (m *manager) register(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 	} else if err != nil {
 		return err
 	}
-	base := addOn.DeepCopy()
 	addOn.Status.Namespace = m.namespace
-	addOn.Status.Registrations = nil
-	for _, signer := range m.signers {
-		registration := addonv1alpha1.RegistrationConfig{SignerName: signer, Subject: addonv1alpha1.Subject{User: group + ":agent:" + m.addOn}}
-		if signer == hubSigner {
-			registration.Subject.Groups = []string{group, "system:open-cluster-management:addon:" + m.addOn, "system:authenticated"}
-		}
-		addOn.Status.Registrations = append(addOn.Status.Registrations, registration)
-	}
 	meta.SetStatusCondition(&addOn.Status.Conditions, metav1.Condition{Type: "RegistrationApplied", Status: metav1.ConditionTrue, Reason: "SetPermissionApplied"})
 	return hubClient.Status().Patch(ctx, addOn, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }

@@ -325,6 +325,10 @@ var _ = Describe("The agent of an add-on with a template", func() {
 				Eventually(func() error { return mayRead(m.as(ctx, kubeconfig), namespace)(ctx) }).Should(Succeed())
 			}
 			Expect(mayRead(m.as(ctx, kubeconfig), b.name("edge-1"))(ctx)).To(Satisfy(apierrors.IsForbidden))
+			Eventually(b.of).WithArguments(ctx, "edge").Should(HaveField("Status.Registrations", ConsistOf(HaveField("Subject.User", map[addonv1alpha1.KubeClientDriver]string{
+				addonv1alpha1.DriverCSR:   groupOf(m.name, b.name("addon")) + ":agent:" + b.name("addon") + "-agent",
+				addonv1alpha1.DriverToken: "system:serviceaccount:" + m.name + ":" + b.name("addon") + "-agent",
+			}[driver]))))
 			m.agent.Stop()
 		}
 		Eventually(b.conditions).WithArguments(ctx, "edge").Should(expect.HaveCondition("RegistrationApplied", "True/SetPermissionApplied"))

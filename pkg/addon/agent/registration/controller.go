@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	certificatesv1client "k8s.io/client-go/kubernetes/typed/certificates/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -69,6 +71,8 @@ type Reconciler struct {
 	Interval time.Duration
 
 	requests requests
+	// named are the add-ons whose managers were told the subject of tokens.
+	named sets.Set[string]
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -80,6 +84,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		r.Interval = DefaultInterval
 	}
 	r.requests = requests{client: r.Requests, cluster: r.Cluster, now: r.Clock.Now, pending: map[types.NamespacedName]request{}}
+	r.named = sets.New[string]()
 	relevant := enqueue.Updates(func(before, after *addonv1alpha1.ManagedClusterAddOn) bool {
 		return !slices.EqualFunc(registrationsOf(before), registrationsOf(after), registration.equals) || accountOf(before) != accountOf(after) ||
 			before.Status.KubeClientDriver != after.Status.KubeClientDriver || before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
@@ -127,6 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	case !exists:
 		r.forget(req.Name)
+		r.named.Delete(req.Name)
 		return ctrl.Result{}, r.Secrets.keep(ctx, req.Name)
 	case addOn.DeletionTimestamp != nil:
 		return ctrl.Result{}, nil // Its agent may need the credential to clean up.
@@ -178,18 +184,34 @@ func (r *Reconciler) reconcile(ctx context.Context, addOn *addonv1alpha1.Managed
 	return again, errors.Join(failures...)
 }
 
-// chooseDriver tells the hub and the manager how the add-on's agent authenticates.
+// chooseDriver tells the hub and the manager how the add-on's agent authenticates, and as whom with a token.
+// Managers keep that subject. One that only knows certificates writes its own again, so each process
+// writes it once.
 func (r *Reconciler) chooseDriver(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, registrations []registration) error {
 	if !slices.ContainsFunc(registrations, registration.forHub) {
 		return nil
 	}
-	return client.IgnoreNotFound(reconcileutil.PatchStatus(ctx, r.Hub, addOn, func() { addOn.Status.KubeClientDriver = r.Driver },
-		"writing the driver of ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name))
+	tell := r.Driver == addonv1alpha1.DriverToken && (addOn.Status.KubeClientDriver != r.Driver || !r.named.Has(addOn.Name))
+	err := reconcileutil.PatchStatus(ctx, r.Hub, addOn, func() {
+		addOn.Status.KubeClientDriver = r.Driver
+		for i := range addOn.Status.Registrations {
+			if of := &addOn.Status.Registrations[i]; tell && of.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+				of.Subject = addonv1alpha1.TokenSubject(r.Cluster, addOn.Name)
+			}
+		}
+	}, "writing the driver of ManagedClusterAddOn %s/%s", addOn.Namespace, addOn.Name)
+	if err == nil && tell {
+		r.named.Insert(addOn.Name)
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // ensure maintains one Secret. It returns when to look again, and the condition if it is known.
 func (r *Reconciler) ensure(ctx context.Context, addOn *addonv1alpha1.ManagedClusterAddOn, of registration) (time.Duration, *metav1.Condition, error) {
 	byToken := of.forHub() && r.Driver == addonv1alpha1.DriverToken
+	if of.forHub() && !byToken && of.subject.CommonName == addonv1alpha1.TokenSubject(r.Cluster, addOn.Name).User {
+		return 0, nil, nil // The manager replaces it when it knows the driver.
+	}
 	wait, condition, err := r.renew(ctx, addOn, of, byToken)
 	switch refused := refusal.Of(err); {
 	case refused != nil:

@@ -7,7 +7,8 @@
 //
 // It watches the ManagedClusterAddOns in the cluster's namespace on the hub. For the hub's API server
 // the credential is a certificate (driver csr) or a token (driver token), together with a kubeconfig,
-// in Secret ADDON-hub-kubeconfig. For other signers it is a certificate in Secret
+// in Secret ADDON-hub-kubeconfig. With tokens it writes their account as subject into the status, as
+// klusterlets do: managers grant rights to that subject. For other signers it is a certificate in Secret
 // ADDON-SIGNER-client-cert. The Secrets are in the namespace of the add-on's agent. They are renewed in
 // place, and deleted when the registration ends. decide.go holds the decisions, request.go requests
 // certificates, token.go tokens. secrets.go writes the Secrets, and a record of them, by which the agent

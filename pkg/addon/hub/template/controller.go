@@ -238,7 +238,7 @@ func (r *Reconciler) register(ctx context.Context, addOn *instance, template *ad
 		return err
 	}
 	s.report(&condition)
-	registrations := registrationsOf(template, addOn.Namespace, addOn.Name)
+	registrations := reportedRegistrations(template, addOn.ManagedClusterAddOn)
 	s.registrations = &registrations
 	return nil
 }

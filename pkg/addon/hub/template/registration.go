@@ -61,6 +61,18 @@ func registrationsOf(template *addonv1alpha1.AddOnTemplate, cluster, addOn strin
 	return all
 }
 
+// reportedRegistrations are those for the status of an add-on of a cluster. With tokens, the agent of the
+// cluster also writes as whom the add-on's agent authenticates, and a klusterlet waits until that stays.
+func reportedRegistrations(template *addonv1alpha1.AddOnTemplate, addOn *addonv1alpha1.ManagedClusterAddOn) []addonv1alpha1.RegistrationConfig {
+	all := registrationsOf(template, addOn.Namespace, addOn.Name)
+	for i := range all {
+		if all[i].SignerName == certificatesv1.KubeAPIServerClientSignerName && addOn.Status.KubeClientDriver == addonv1alpha1.DriverToken {
+			all[i].Subject = addonv1alpha1.TokenSubject(addOn.Namespace, addOn.Name)
+		}
+	}
+	return all
+}
+
 // bindingsOf are the RoleBindings for the agent of an add-on of a cluster. A certificate also has a
 // group of the agents of all clusters, which gets no rights.
 func bindingsOf(template *addonv1alpha1.AddOnTemplate, addOn *addonv1alpha1.ManagedClusterAddOn) []*rbacv1.RoleBinding {

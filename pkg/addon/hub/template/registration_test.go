@@ -68,6 +68,20 @@ func TestRegistrationsOf_NamesTheAgentOfTheCluster(t *testing.T) {
 	}
 }
 
+func TestReportedRegistrations_NameTheAccountOfTokens(t *testing.T) {
+	agent := addonv1alpha1.Subject{User: own + ":agent:dns-agent", Groups: []string{own, "system:open-cluster-management:addon:dns"}}
+	for driver, subject := range map[addonv1alpha1.KubeClientDriver]addonv1alpha1.Subject{
+		"": agent, addonv1alpha1.DriverCSR: agent, addonv1alpha1.DriverToken: {User: "system:serviceaccount:edge:dns-agent"},
+	} {
+		addOn := &addonv1alpha1.ManagedClusterAddOn{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "dns"}}
+		addOn.Status.KubeClientDriver = driver
+		want := []addonv1alpha1.RegistrationConfig{{SignerName: "kubernetes.io/kube-apiserver-client", Subject: subject}, {SignerName: "example.com/dns", Subject: agent}}
+		if diff := cmp.Diff(want, reportedRegistrations(registering(kubeClient(), customSigner(nil)), addOn)); diff != "" {
+			t.Errorf("driver %q (-want +got)\n%s", driver, diff)
+		}
+	}
+}
+
 func TestRefuseSigners_OfKubernetes(t *testing.T) {
 	template := registering(kubeClient(), customSigner(nil))
 	if err := refuseSigners(template); err != nil {

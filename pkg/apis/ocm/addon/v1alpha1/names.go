@@ -37,6 +37,12 @@ const (
 	TokenRoleSuffix = "-token-role"
 )
 
+// TokenSubject is whom the agent of an add-on authenticates as with a token. An agent of the cluster reports it
+// to the add-on's manager, which keeps it and grants it the agent's rights.
+func TokenSubject(cluster, addOn string) Subject {
+	return Subject{User: "system:serviceaccount:" + cluster + ":" + addOn + TokenAccountSuffix}
+}
+
 // Annotations.
 const (
 	// LifecycleAnnotation on a ClusterManagementAddOn says who manages it. If unset, or with the
