@@ -249,12 +249,14 @@ func (r *Reconciler) renew(ctx context.Context, addOn *addonv1alpha1.ManagedClus
 			return again, nil, err
 		}
 		if valid, err = validityOf(credential); err != nil {
+			delete(r.requests.pending, of.secret)
 			return r.Interval, nil, refusal.New(addonv1alpha1.ReasonCertificateUpdateFailed, "the hub issued another credential than requested: %w", err)
 		}
 	}
 	if err := r.Secrets.write(ctx, addOn.Name, secret, r.data(kubeconfig, credential)); err != nil {
 		return 0, nil, err
 	}
+	delete(r.requests.pending, of.secret)
 	return max(valid.renewAt(of.secret).Sub(r.Clock.Now()), time.Second), valid.renewed(byToken), nil
 }
 

@@ -55,7 +55,8 @@ type requests struct {
 }
 
 // certificate returns the certificate and key for a registration, or nil and when to look again. It
-// creates a request first if there is none.
+// creates a request first if there is none. The request stays until its certificate is stored, because a
+// Secret that cannot be written yet is no reason for another one.
 func (r *requests) certificate(ctx context.Context, of registration) (data map[string][]byte, again time.Duration, err error) {
 	hub, err := r.client(ctx)
 	if err != nil {
@@ -76,7 +77,6 @@ func (r *requests) certificate(ctx context.Context, of registration) (data map[s
 	case err != nil:
 		return nil, 0, fmt.Errorf("reading CertificateSigningRequest %q: %w", pending.name, err)
 	case len(csr.Status.Certificate) > 0:
-		delete(r.pending, of.secret)
 		return map[string][]byte{corev1.TLSCertKey: csr.Status.Certificate, corev1.TLSPrivateKeyKey: pending.key}, 0, nil
 	case isFinal(csr):
 		return nil, lastLook, refusal.New(addonv1alpha1.ReasonCertificateUpdateFailed,
