@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fleetgate.io/fleetgate/test/support/env"
+	"fleetgate.io/fleetgate/test/support/fleet"
 )
 
 const (
@@ -60,6 +61,10 @@ type fall struct {
 // supervise returns when ctx ends or the folder is gone.
 func supervise(ctx context.Context, dir string) error {
 	s := &supervisor{dir: dir, log: os.Stdout, fallen: map[string]*fall{}}
+	// A process that has ended starts again on its ports.
+	if err := fleet.HoldPorts(dir); err != nil {
+		s.say(time.Now(), err.Error())
+	}
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {

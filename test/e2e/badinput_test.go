@@ -132,8 +132,10 @@ var _ = Describe("bad input", Ordered, func() {
 
 		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
+		free, err := env.FreePorts(1)
+		Expect(err).NotTo(HaveOccurred())
 		p, log = start(ctx, "busy-gateway", "gateway", "--kubeconfig="+filepath.Join(l.dir, "hub", "fleetgate-gateway.kubeconfig"),
-			"--bind-address=127.0.0.1", "--secure-port="+port, "--webhook-port=19443", "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
+			"--bind-address=127.0.0.1", "--secure-port="+port, fmt.Sprintf("--webhook-port=%d", free[0]), "--metrics-bind-address=0", "--health-probe-bind-address=127.0.0.1:0",
 			"--leader-elect=false", "--components=proxy")
 		Eventually(p.Running).Should(BeFalse())
 		Expect(log()).To(And(ContainSubstring(address), ContainSubstring("another program has this port; choose another")))

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clusterFile is the file with the state of a cluster.
-const clusterFile = "cluster.json"
+// ClusterFile is the file with the state of a cluster.
+const ClusterFile = "cluster.json"
 
 // Cluster is a control plane on loopback. Its fields do not change. Its programs can be stopped,
 // frozen and restarted one by one.
@@ -100,7 +100,7 @@ func Load(dir string) (*Cluster, error) {
 		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
 	}
 	var s state
-	if err := readJSON(filepath.Join(dir, clusterFile), &s); err != nil {
+	if err := readJSON(filepath.Join(dir, ClusterFile), &s); err != nil {
 		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
 	}
 	s.Options.Dir = dir
@@ -109,6 +109,9 @@ func Load(dir string) (*Cluster, error) {
 		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
 	}
 	c := &Cluster{Name: o.Name, Dir: dir, options: o, ports: s.Ports}
+	if err := HoldPorts(s.Ports.Etcd, s.Ports.APIServer); err != nil {
+		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
+	}
 	if c.users, err = c.loadSecrets(); err != nil {
 		return nil, fmt.Errorf("loading the cluster in %s: %w", dir, err)
 	}
@@ -212,12 +215,11 @@ func startNew(ctx context.Context, o Options) (*Cluster, error) {
 	if err := c.makeFolder(); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}
-	reserved, err := reservePorts(2)
+	free, err := FreePorts(2)
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}
-	defer reserved.release()
-	c.ports = ports{Etcd: reserved.ports[0], APIServer: reserved.ports[1]}
+	c.ports = ports{Etcd: free[0], APIServer: free[1]}
 	if err := c.create(); err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", o.Name, err)
 	}
@@ -236,7 +238,7 @@ func (c *Cluster) makeFolder() (err error) {
 	if c.Dir, err = filepath.Abs(c.options.Dir); err != nil {
 		return err
 	}
-	if _, err := os.Stat(c.path(clusterFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(c.path(ClusterFile)); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s holds a cluster already: load it, or stop it and remove the folder", c.Dir)
 	}
 	return os.MkdirAll(c.Dir, 0o700)
@@ -253,7 +255,7 @@ func (c *Cluster) create() (err error) {
 	if err := c.writeKubeconfigs(); err != nil {
 		return err
 	}
-	return writeJSON(c.path(clusterFile), state{Options: c.options, Ports: c.ports})
+	return writeJSON(c.path(ClusterFile), state{Options: c.options, Ports: c.ports})
 }
 
 // prepare sets what follows from folder, ports and keys.
@@ -271,7 +273,7 @@ func (c *Cluster) at(port int) string { return loopback(c.options.addresses().lo
 
 // undo kills a cluster that did not start and removes its data; logs stay.
 func (c *Cluster) undo() error {
-	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.path("etcd")), os.RemoveAll(c.path(clusterFile)))
+	return errors.Join(c.each((*Process).Kill), os.RemoveAll(c.path("etcd")), os.RemoveAll(c.path(ClusterFile)))
 }
 
 // discard kills a cluster and removes everything.

@@ -22,66 +22,81 @@ const (
 	lastPort  = 29999
 )
 
-// FreePorts returns n ports on 127.0.0.1 for servers that a suite starts itself. No server listens
-// on them now, and no outgoing connection will use them.
+// FreePorts returns n ports on 127.0.0.1 for servers of this process, or of the programs that it
+// starts. No server listens on them now, and no outgoing connection will use them. No other process
+// gets them while this one runs, so that a server can end and start again on its port.
 func FreePorts(n int) ([]int, error) {
-	r, err := reservePorts(n)
+	dir, err := portsDir()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("finding free ports: %w", err)
 	}
-	r.release()
-	return r.ports, nil
-}
-
-// reservation keeps ports from other reservations, in this process and in others: a port's lock
-// file is locked until release, or until the process ends. The port itself stays free for its
-// program.
-type reservation struct {
-	ports []int
-	locks []*os.File
-}
-
-// reservePorts finds n free ports on loopback. Release it when the programs listen.
-func reservePorts(n int) (*reservation, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("fleetgate-ports-%d", os.Getuid()))
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("reserving ports: %w", err)
+	// One process chooses at a time, so that none mistakes a lock that another one tries for one that
+	// it holds.
+	choosing, err := os.OpenFile(filepath.Join(dir, "choosing"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("finding free ports: %w", err)
 	}
-	r := &reservation{}
-	for tries := 0; len(r.ports) < n; tries++ {
-		if tries > lastPort-firstPort {
-			r.release()
-			return nil, errors.New("reserving ports: none is free")
+	defer choosing.Close()
+	if err := syscall.Flock(int(choosing.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, fmt.Errorf("finding free ports: %w", err)
+	}
+	var ports []int
+	for range lastPort - firstPort {
+		if len(ports) == n {
+			return ports, nil
 		}
-		if err := r.try(dir, firstPort+rand.IntN(lastPort-firstPort+1)); err != nil {
-			r.release()
-			return nil, fmt.Errorf("reserving ports: %w", err)
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		free, err := claim(dir, port)
+		if err != nil {
+			return nil, fmt.Errorf("finding free ports: %w", err)
+		}
+		if free {
+			ports = append(ports, port)
 		}
 	}
-	return r, nil
+	return nil, errors.New("finding free ports: too few are free")
 }
 
-// try adds the port if it is free. Only a broken lock folder is an error.
-func (r *reservation) try(dir string, port int) error {
-	lock, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_RDWR|os.O_CREATE, 0o600)
+// HoldPorts keeps ports that an earlier process found, for example the ports of a stored cluster, from
+// being found by others while this process runs.
+func HoldPorts(ports ...int) error {
+	dir, err := portsDir()
 	if err != nil {
-		return err
+		return fmt.Errorf("holding ports: %w", err)
 	}
-	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !isFree(port) {
-		return lock.Close()
+	for _, port := range ports {
+		lock, err := openLock(dir, port)
+		if err == nil {
+			err = syscall.Flock(lock, syscall.LOCK_SH)
+		}
+		if err != nil {
+			return fmt.Errorf("holding ports: %w", err)
+		}
 	}
-	r.ports = append(r.ports, port)
-	r.locks = append(r.locks, lock)
 	return nil
 }
 
-func (r *reservation) release() {
-	for _, lock := range r.locks {
-		// Closing unlocks. The empty file stays, because removing it would let two processes lock
-		// the port.
-		_ = lock.Close()
+func portsDir() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("fleetgate-ports-%d", os.Getuid()))
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// claim holds the port if nobody holds it and no server listens on it.
+func claim(dir string, port int) (bool, error) {
+	lock, err := openLock(dir, port)
+	if err != nil {
+		return false, err
 	}
-	r.locks = nil
+	if syscall.Flock(lock, syscall.LOCK_EX|syscall.LOCK_NB) != nil || !isFree(port) {
+		return false, syscall.Close(lock)
+	}
+	return true, syscall.Flock(lock, syscall.LOCK_SH)
+}
+
+// openLock opens the lock file of a port. The descriptor stays open as long as the process runs, and no
+// program inherits it. The empty file stays, because removing it would let two processes lock the port.
+func openLock(dir string, port int) (int, error) {
+	return syscall.Open(filepath.Join(dir, strconv.Itoa(port)), syscall.O_RDWR|syscall.O_CREAT|syscall.O_CLOEXEC, 0o600)
 }
 
 func isFree(port int) bool {

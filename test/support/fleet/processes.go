@@ -31,6 +31,9 @@ const (
 	gatewayPorts
 )
 
+// portsSuffix ends the name of a file with the ports of a process.
+const portsSuffix = ".ports.json"
+
 // gatewayGrace is longer than a stopping gateway lets requests in flight continue.
 const gatewayGrace = 40 * time.Second
 
@@ -163,18 +166,23 @@ func onPort(host string, port int) string { return net.JoinHostPort(host, strcon
 // keepPorts returns the ports that a process of this fleet was given before, or
 // new ones that are free.
 func (f *Fleet) keepPorts(name string, n int) ([]int, error) {
-	path := filepath.Join(f.Dir, name+".ports.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		ports, err := env.FreePorts(n)
-		if err != nil {
-			return nil, fmt.Errorf("finding ports for %s: %w", name, err)
-		}
-		if data, err = json.Marshal(ports); err != nil {
-			return nil, err
-		}
-		return ports, os.WriteFile(path, data, 0o600)
+	path := filepath.Join(f.Dir, name+portsSuffix)
+	ports, err := holdPorts(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return ports, err
 	}
+	if ports, err = env.FreePorts(n); err != nil {
+		return nil, fmt.Errorf("finding ports for %s: %w", name, err)
+	}
+	data, err := json.Marshal(ports)
+	if err != nil {
+		return nil, err
+	}
+	return ports, os.WriteFile(path, data, 0o600)
+}
+
+func holdPorts(path string) ([]int, error) {
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
@@ -182,5 +190,29 @@ func (f *Fleet) keepPorts(name string, n int) ([]int, error) {
 	if err := json.Unmarshal(data, &ports); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
-	return ports, nil
+	return ports, env.HoldPorts(ports...)
+}
+
+// HoldPorts keeps the ports of the fleet in a folder from being found by other processes while this
+// one runs.
+func HoldPorts(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*"+portsSuffix))
+	if err != nil {
+		return err
+	}
+	for _, path := range files {
+		if _, err := holdPorts(path); err != nil {
+			return err
+		}
+	}
+	clusters, err := filepath.Glob(filepath.Join(dir, "*", env.ClusterFile))
+	if err != nil {
+		return err
+	}
+	for _, path := range clusters {
+		if _, err := env.Load(filepath.Dir(path)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
