@@ -219,7 +219,7 @@ func (a *attempt) place(ctx context.Context) (bool, error) {
 	if a.earlier {
 		run.Spec.ResourceSnapshotIndex = "0"
 	}
-	_, err = a.try(ctx, runner, "run", func(c client.Client) error { return c.Create(ctx, run) })
+	a.started, err = a.try(ctx, runner, "run", func(c client.Client) error { return c.Create(ctx, run) })
 	return changed, err
 }
 

@@ -64,7 +64,9 @@ type attempt struct {
 
 	// accepted is set when the hub accepted what the author of the entrance wrote.
 	accepted bool
-	log      []string
+	// started is set when the hub accepted a run, which can be of what an administrator placed before.
+	started bool
+	log     []string
 }
 
 var prefixPattern = regexp.MustCompile(`^p\d+-\d+`)

@@ -91,9 +91,14 @@ func (a *attempt) String() string {
 		a.prefix, a.entrance, a.placer, a.author, a.overrider, a.rights, a.entries, a.onHub, strings.Join(a.log, "\n"))
 }
 
-// settle returns when the member has reported about an accepted attempt.
+// settle returns when the member has reported about an accepted attempt. Nobody reports about a run that
+// the hub rejected.
 func (a *attempt) settle(ctx context.Context) error {
-	if !a.accepted {
+	awaited := a.accepted
+	if a.entrance == viaUpdateRun {
+		awaited = a.started
+	}
+	if !awaited {
 		return nil
 	}
 	var conditions []metav1.Condition
