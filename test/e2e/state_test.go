@@ -7,8 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // state is the result of the main job without what differs between runs: random names, versions and
@@ -51,7 +56,10 @@ func (s state) Settling() []string {
 	return found
 }
 
-// look reads the state with kubectl.
+// placements is the path of placements and what is made of them.
+const placements = "/apis/placement.kubernetes-fleet.io/v1beta1"
+
+// look reads the state.
 func (l *launched) look(ctx context.Context) (state, error) {
 	s := state{
 		Members: map[string][]string{}, Placements: map[string][]string{}, PerCluster: map[string][]string{},
@@ -80,7 +88,7 @@ func (l *launched) lookAtMembers(ctx context.Context, s *state) error {
 			}
 		}
 	}
-	if err := l.read(ctx, l.fleet.HubKubeconfig(), &list, "memberclusters"); err != nil {
+	if err := ask(ctx, l.fleet.HubKubeconfig(), &list, "/apis/cluster.kubernetes-fleet.io/v1beta1/memberclusters"); err != nil {
 		return err
 	}
 	for _, item := range list.Items {
@@ -106,7 +114,7 @@ func (l *launched) lookAtPlacements(ctx context.Context, s *state) error {
 			}
 		}
 	}
-	if err := l.read(ctx, l.fleet.HubKubeconfig(), &list, "clusterresourceplacements"); err != nil {
+	if err := ask(ctx, l.fleet.HubKubeconfig(), &list, placements+"/clusterresourceplacements"); err != nil {
 		return err
 	}
 	for _, item := range list.Items {
@@ -132,7 +140,7 @@ func (l *launched) lookAtWorks(ctx context.Context, s *state) error {
 			Status struct{ Conditions []condition }
 		}
 	}
-	if err := l.read(ctx, l.fleet.HubKubeconfig(), &works, "works.placement.kubernetes-fleet.io", "--all-namespaces"); err != nil {
+	if err := ask(ctx, l.fleet.HubKubeconfig(), &works, placements+"/works"); err != nil {
 		return err
 	}
 	for _, item := range works.Items {
@@ -144,7 +152,7 @@ func (l *launched) lookAtWorks(ctx context.Context, s *state) error {
 			Spec     struct{ TargetCluster, State string }
 		}
 	}
-	if err := l.read(ctx, l.fleet.HubKubeconfig(), &bindings, "clusterresourcebindings"); err != nil {
+	if err := ask(ctx, l.fleet.HubKubeconfig(), &bindings, placements+"/clusterresourcebindings"); err != nil {
 		return err
 	}
 	for _, item := range bindings.Items {
@@ -156,31 +164,53 @@ func (l *launched) lookAtWorks(ctx context.Context, s *state) error {
 
 // lookThrough reads the placed objects of a member through the hub.
 func (l *launched) lookThrough(ctx context.Context, member string, s *state) error {
-	var list struct {
-		Items []struct {
-			Kind     string
-			Metadata struct{ Namespace, Name string }
-			Data     map[string]string
-			Status   struct{ ReadyReplicas int }
-		}
-	}
 	kubeconfig := l.fleet.MemberKubeconfig(member)
-	if err := l.read(ctx, kubeconfig, &list, "deployments,services,configmaps", "--namespace=shop"); err != nil {
-		return err
-	}
-	for _, item := range list.Items {
-		if item.Metadata.Name == "kube-root-ca.crt" {
-			continue // The member's own object.
+	for _, path := range []string{"/apis/apps/v1/namespaces/shop/deployments", "/api/v1/namespaces/shop/services", "/api/v1/namespaces/shop/configmaps"} {
+		var list struct {
+			Items []struct {
+				Metadata struct{ Namespace, Name string }
+				Data     map[string]string
+				Status   struct{ ReadyReplicas int }
+			}
 		}
-		s.OnMembers[member] = append(s.OnMembers[member],
-			fmt.Sprintf("%s %s/%s %v %d ready", item.Kind, item.Metadata.Namespace, item.Metadata.Name, item.Data, item.Status.ReadyReplicas))
+		if err := ask(ctx, kubeconfig, &list, path); err != nil {
+			return err
+		}
+		for _, item := range list.Items {
+			if item.Metadata.Name == "kube-root-ca.crt" {
+				continue // The member's own object.
+			}
+			s.OnMembers[member] = append(s.OnMembers[member], fmt.Sprintf("%s %s/%s %v %d ready",
+				filepath.Base(path), item.Metadata.Namespace, item.Metadata.Name, item.Data, item.Status.ReadyReplicas))
+		}
 	}
 	slices.Sort(s.OnMembers[member])
-	out, err := l.fleet.Kubectl(ctx, kubeconfig, "", "get", "clusterrolebinding", "fleetgate-admins", "--output=name")
-	s.OnMembers[member] = append(s.OnMembers[member], strings.TrimSpace(out))
+	var binding struct{ Metadata struct{ Name string } }
+	err := ask(ctx, kubeconfig, &binding, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/fleetgate-admins")
+	s.OnMembers[member] = append(s.OnMembers[member], binding.Metadata.Name)
 	return err
 }
 
+// ask reads from an API server. It does not run kubectl, which is for what users do: a state is read
+// until it has settled, and eight commands for each took most of the CPU time.
+func ask(ctx context.Context, kubeconfig string, into any, path string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return err
+	}
+	config.Timeout = 20 * time.Second
+	client, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return err
+	}
+	out, err := client.RESTClient().Get().AbsPath(path).Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(out, into)
+}
+
+// read reads with kubectl.
 func (l *launched) read(ctx context.Context, kubeconfig string, into any, args ...string) error {
 	out, err := l.fleet.Kubectl(ctx, kubeconfig, "", append([]string{"get", "--output=json", "--request-timeout=20s"}, args...)...)
 	if err != nil {
