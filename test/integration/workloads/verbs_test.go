@@ -66,3 +66,12 @@ func waitAvailable(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(condition(name, placementv1beta1.ConditionAvailable)).WithContext(ctx).WithTimeout(2 * time.Minute).Should(HavePrefix("True/"))
 }
+
+// applyAgain adds an object to a placed namespace. It returns when the agent of member-1 has applied the
+// namespace's Work with it, and would have reverted what it reverts.
+func applyAgain(ctx context.Context, name string) {
+	GinkgoHelper()
+	const added = "applied-again"
+	Expect(hub.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: added}})).To(Succeed())
+	Eventually(manifestCondition(name+"-work", added, placementv1beta1.ConditionApplied)).WithContext(ctx).Should(HavePrefix("True/"))
+}

@@ -70,7 +70,7 @@ var _ = Describe("Fields that a later manifest removes", func() {
 		Expect(hub.Update(ctx, object)).To(Succeed())
 		Eventually(memberHas("r02/large", &corev1.ConfigMap{}, func(c *corev1.ConfigMap) string { return c.Data["kept"] })).
 			WithContext(ctx).Should(Equal("2"))
-		Eventually(keys).WithContext(ctx).WithTimeout(10 * time.Second).Should(ConsistOf("kept"))
+		Eventually(keys).WithContext(ctx).Should(ConsistOf("kept"))
 	})
 
 	It("removes a key of a Secret's stringData from members", func(ctx SpecContext) {
@@ -79,7 +79,7 @@ var _ = Describe("Fields that a later manifest removes", func() {
 		keys := memberHas("r03/creds", &corev1.Secret{}, func(s *corev1.Secret) []string { return keysOf(s.Data) })
 		Eventually(keys).WithContext(ctx).Should(ConsistOf("user", "old-password", "password"))
 		applyFile(ctx, running.Hub, "03-stringdata-b.yaml")
-		Eventually(keys).WithContext(ctx).WithTimeout(20 * time.Second).Should(ConsistOf("user", "password"))
+		Eventually(keys).WithContext(ctx).Should(ConsistOf("user", "password"))
 	})
 
 	It("keeps the replicas of members when an override removes the field", func(ctx SpecContext) {
@@ -100,7 +100,8 @@ var _ = Describe("Fields that a later manifest removes", func() {
 			}
 		}).WithContext(ctx).Should(Succeed())
 		waitAvailable(ctx, "r26")
-		Consistently(replicas).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeEquivalentTo(5))
+		applyAgain(ctx, "r26")
+		Expect(replicas(ctx)).To(BeEquivalentTo(5))
 	})
 })
 
@@ -142,10 +143,10 @@ var _ = Describe("Lists whose merge key is not unique", func() {
 		service.Spec.Ports = append(service.Spec.Ports,
 			corev1.ServicePort{Name: "dns-udp", Port: 53, Protocol: corev1.ProtocolUDP, TargetPort: intstr.FromInt32(5353)})
 		Expect(hub.Update(ctx, service)).To(Succeed())
-		Eventually(ports).WithContext(ctx).WithTimeout(20 * time.Second).Should(ConsistOf("dns-tcp TCP 53 53", "dns-udp UDP 53 5353"))
+		Eventually(ports).WithContext(ctx).Should(ConsistOf("dns-tcp TCP 53 53", "dns-udp UDP 53 5353"))
 		service.Spec.Ports = service.Spec.Ports[1:]
 		Expect(hub.Update(ctx, service)).To(Succeed())
-		Eventually(ports).WithContext(ctx).WithTimeout(20 * time.Second).Should(ConsistOf("dns-udp UDP 53 5353"))
+		Eventually(ports).WithContext(ctx).Should(ConsistOf("dns-udp UDP 53 5353"))
 	})
 })
 
@@ -229,7 +230,8 @@ var _ = Describe("Values of a member's controllers", func() {
 		Eventually(memberHas("r08/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image })).
 			WithContext(ctx).Should(Equal("example.org/web:2"))
 		Expect(replicas(ctx)).To(BeEquivalentTo(3))
-		Consistently(generation).WithContext(ctx).WithTimeout(5 * time.Second).Should(Equal(scaled + 1))
+		applyAgain(ctx, "r08")
+		Expect(generation(ctx)).To(Equal(scaled + 1))
 	})
 
 	It("updates a Deployment by server-side apply whose replicas an autoscaler of the member manages", func(ctx SpecContext) {
@@ -254,8 +256,9 @@ var _ = Describe("Values of a member's controllers", func() {
 		Expect(hub.Patch(ctx, web, client.RawPatch(types.JSONPatchType,
 			[]byte(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"example.org/web:2"}]`)))).To(Succeed())
 		Eventually(memberHas("r08ssa/web", &appsv1.Deployment{}, func(d *appsv1.Deployment) string { return d.Spec.Template.Spec.Containers[0].Image })).
-			WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal("example.org/web:2"))
-		Consistently(replicas).WithContext(ctx).WithTimeout(3 * time.Second).Should(BeEquivalentTo(4))
+			WithContext(ctx).Should(Equal("example.org/web:2"))
+		applyAgain(ctx, "r08ssa")
+		Expect(replicas(ctx)).To(BeEquivalentTo(4))
 	})
 
 	It("leaves the rules of an aggregated ClusterRole to the member", func(ctx SpecContext) {
@@ -295,7 +298,14 @@ var _ = Describe("Values of a member's controllers", func() {
 		Expect(member1.Get(ctx, client.ObjectKeyFromObject(config), config)).To(Succeed())
 		config.Webhooks[0].ClientConfig.CABundle = []byte(authority)
 		Expect(member1.Update(ctx, config, client.FieldOwner("cainjector"))).To(Succeed())
-		Consistently(ca).WithContext(ctx).WithTimeout(8 * time.Second).Should(Equal(authority))
+		envelope := &placementv1beta1.ClusterResourceEnvelope{ObjectMeta: metav1.ObjectMeta{Name: "r17"}}
+		Expect(hub.Patch(ctx, envelope, client.RawPatch(types.JSONPatchType,
+			[]byte(`[{"op":"add","path":"/data/webhook.yaml/webhooks/0/timeoutSeconds","value":7}]`)))).To(Succeed())
+		seconds := memberHas("/r17", config, func(c *admissionregistrationv1.ValidatingWebhookConfiguration) int32 {
+			return *c.Webhooks[0].TimeoutSeconds
+		})
+		Eventually(seconds).WithContext(ctx).Should(BeEquivalentTo(7))
+		Expect(ca(ctx)).To(Equal(authority))
 	})
 
 	It("leaves the failure policy of a webhook to the manager that wrote its CA", func(ctx SpecContext) {
@@ -322,7 +332,6 @@ var _ = Describe("Values of a member's controllers", func() {
 		config.Webhooks[0].ClientConfig.CABundle = running.Members[0].Cluster.CABundle
 		config.Webhooks[0].FailurePolicy = ptr.To(admissionregistrationv1.Fail)
 		Expect(member1.Update(ctx, config, client.FieldOwner("pilot-discovery"))).To(Succeed())
-		Consistently(webhook).WithContext(ctx).WithTimeout(8 * time.Second).Should(Equal("Fail 5"))
 		applyText(ctx, running.Hub, strings.Replace(envelope, `"timeoutSeconds":5`, `"timeoutSeconds":6`, 1))
 		Eventually(webhook).WithContext(ctx).Should(Equal("Fail 6"))
 
@@ -354,7 +363,8 @@ var _ = Describe("Values of a member's controllers", func() {
 		Expect(member1.Patch(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "train"}},
 			client.RawPatch(types.MergePatchType, []byte(`{"spec":{"suspend":true,"parallelism":1}}`)), client.FieldOwner("kueue"))).To(Succeed())
 		Eventually(suspended).WithContext(ctx).Should(Equal("true 0"))
-		Consistently(suspended).WithContext(ctx).WithTimeout(5 * time.Second).Should(Equal("true 0"))
+		applyAgain(ctx, name)
+		Expect(suspended(ctx)).To(Equal("true 0"))
 		Expect(failedOn(name)(ctx)).To(BeEmpty())
 	})
 
@@ -362,18 +372,19 @@ var _ = Describe("Values of a member's controllers", func() {
 		cleanUp("r18")
 		applyFile(ctx, running.Hub, "18-full-comparison.yaml")
 		waitAvailable(ctx, "r18")
-		Consistently(func(ctx context.Context) ([]string, error) {
-			crp, err := placement(ctx, "r18")
-			var found []string
-			for _, status := range crp.Status.PlacementStatuses {
-				for _, drifted := range status.DriftedPlacements {
-					for _, field := range drifted.ObservedDrifts {
-						found = append(found, drifted.Kind+field.Path)
-					}
+		applyAgain(ctx, "r18")
+		waitAvailable(ctx, "r18")
+		crp, err := placement(ctx, "r18")
+		Expect(err).NotTo(HaveOccurred())
+		var found []string
+		for _, status := range crp.Status.PlacementStatuses {
+			for _, drifted := range status.DriftedPlacements {
+				for _, field := range drifted.ObservedDrifts {
+					found = append(found, drifted.Kind+field.Path)
 				}
 			}
-			return found, err
-		}).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeEmpty())
+		}
+		Expect(found).To(BeEmpty())
 	})
 
 	It("leaves a field to the member that its author or the placement names, and reverts a change of another", func(ctx SpecContext) {
