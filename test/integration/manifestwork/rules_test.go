@@ -5,7 +5,6 @@ package manifestwork_test
 
 import (
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -234,7 +233,7 @@ var _ = Describe("An executor", func() {
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {namespace: `+ns+`, name: given}, rules: [{apiGroups: [""], resources: [configmaps], verbs: [create, update, patch, get, list, delete]}]}`,
 			`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: `+ns+`, name: given}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: given},
 				subjects: [{kind: ServiceAccount, namespace: `+ns+`, name: deployer}]}`)
-		Eventually(conditions(ctx, "gives")).WithTimeout(30 * time.Second).Should(beDone())
+		Eventually(conditions(ctx, "gives")).Should(beDone())
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1"}))
 	})
 

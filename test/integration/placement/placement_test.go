@@ -449,7 +449,7 @@ var _ = Describe("A ClusterResourcePlacement", func() {
 		widget.SetKind("Widget")
 		widget.SetName("one")
 		Expect(hub.Create(ctx, widget)).To(Succeed())
-		Eventually(workSays(ctx, "l-1", "l", "Widget")).WithTimeout(30 * time.Second).WithPolling(often).Should(BeTrue())
+		Eventually(workSays(ctx, "l-1", "l", "Widget")).WithTimeout(soon).WithPolling(often).Should(BeTrue())
 		Eventually(summary).WithContext(ctx).WithArguments("l").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
 	})
 

@@ -112,7 +112,7 @@ spec:
 				end()
 				seen.Kill().Wait()
 			})
-			Eventually(seen).WithTimeout(30 * time.Second).Should(gbytes.Say("red"))
+			Eventually(seen).WithTimeout(time.Minute).Should(gbytes.Say("red"))
 			apply("green")
 			Eventually(seen).WithTimeout(time.Minute).Should(gbytes.Say("green"))
 		})
