@@ -42,7 +42,10 @@ metadata: {name: shore}
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: tide}
-spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shore}]}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shore}]
+  # Otherwise the second member follows a minute after the first, since no availability of the kind is tracked.
+  strategy: {rollingUpdate: {unavailablePeriodSeconds: 1}}
 `
 	tide = `{apiVersion: example.org/v1, kind: Tide, metadata: {name: high, namespace: shore}}`
 	// tidesPlaced places the CRD on members.
