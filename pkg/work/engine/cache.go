@@ -78,6 +78,7 @@ type cachedObject struct {
 	backoff         backoff
 	against         *Contest // of the last correction
 	shape           uint64   // of an object that is replaced; zero if unknown
+	futile          bool     // a write of this manifest changed nothing but the object's version
 }
 
 // begin prepares a reconcile. It deletes objects that are no longer among the items. It invalidates
@@ -155,7 +156,7 @@ func (o *objects) store(it Item, resourceVersion string, out ManifestResult, und
 	before, known := o.known[it.target()]
 	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, result: out}
 	if known && before.hash == it.hash {
-		after.backoff, after.against = before.backoff, before.against
+		after.backoff, after.against, after.futile = before.backoff, before.against, before.futile && undone == nil
 		if undone != nil {
 			after.backoff, after.against = before.backoff.corrected(now), undone
 		}
@@ -168,6 +169,24 @@ func (o *objects) left(object memberwatch.Object, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.known[object].resourceVersion == version
+}
+
+// setFutile records that the last write changed nothing.
+func (o *objects) setFutile(it Item) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s := o.known[it.target()]
+	s.futile = true
+	o.known[it.target()] = s
+}
+
+// isFutile reports whether another write of this manifest may change nothing, or lose the same fields again.
+func (o *objects) isFutile(it Item) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	s, ok := o.known[it.target()]
+	refused := s.result.Refused
+	return ok && s.hash == it.hash && (s.futile || refused != nil && refused.Reason == FieldsNotApplied)
 }
 
 // setShape caches the shape of an object that was replaced.

@@ -44,6 +44,8 @@ type Engine struct {
 	caches  *caches
 	// namespaces are those of the member, if some are reserved.
 	namespaces dynamic.ResourceInterface
+	// rehearses makes all writes dry runs.
+	rehearses bool
 }
 
 func (e *Engine) applyOne(ctx context.Context, t task, it Item) ManifestResult {
@@ -183,10 +185,14 @@ func mirrored(object *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 func (e *Engine) at(it Item) dynamic.ResourceInterface {
+	var objects dynamic.ResourceInterface = e.member.Resource(it.resource)
 	if it.namespaced {
-		return e.member.Resource(it.resource).Namespace(it.Ref.Namespace)
+		objects = e.member.Resource(it.resource).Namespace(it.Ref.Namespace)
 	}
-	return e.member.Resource(it.resource)
+	if e.rehearses {
+		return rehearsal{objects}
+	}
+	return objects
 }
 
 // changedSince reports whether the error means that the object changed since the attempt read it.

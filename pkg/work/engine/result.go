@@ -190,10 +190,15 @@ func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *
 		out.Mirrored = mirrored(written)
 	}
 	var undone *Contest
-	if live == nil || live.GetResourceVersion() != written.GetResourceVersion() {
+	changed := live == nil || live.GetResourceVersion() != written.GetResourceVersion()
+	futile := changed && live != nil && hasSameContent(live, written)
+	if changed && !futile {
 		undone = contestOf(live, written, e.managerOf(it))
 	}
 	t.cache.store(it, written.GetResourceVersion(), out, undone, e.clock.Now())
+	if futile {
+		t.cache.setFutile(it)
+	}
 	if it.Mode.Method == Replace {
 		t.cache.setShape(it, written)
 	}

@@ -208,6 +208,9 @@ func (e *Engine) writeIfDue(ctx context.Context, t task, it Item, live *unstruct
 	if wait := t.cache.wait(it, e.clock.Now()); wait > 0 {
 		return e.postpone(ctx, t, it, live, wait), true
 	}
+	if out, futile := e.skipFutile(ctx, t, it, live); futile {
+		return out, true
+	}
 	return e.writeOnce(ctx, t, it, live)
 }
 
