@@ -6,6 +6,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,17 +69,42 @@ func (d *Dialect) Explain(err error, kind schema.GroupKind) string {
 	if rule := missingRule(status.Message); apierrors.IsForbidden(err) && rule != "" {
 		return Shorten(rule)
 	}
+	refused := "The member refused the object"
+	if status.Reason != "" {
+		refused += fmt.Sprintf(" (%s)", status.Reason)
+	}
 	causes := describeCauses(status.Details, secret)
 	if isFieldConflict(err) {
 		return Shorten("Other field managers hold fields of the manifest: " + causes + ". " + d.Remedies.FieldConflict)
 	}
 	if causes != "" {
-		return Shorten(fmt.Sprintf("The member refused the object (%s): %s", status.Reason, causes))
+		return Shorten(refused + ": " + causes)
 	}
 	if secret {
-		return fmt.Sprintf("The member refused the object (%s)", status.Reason)
+		return refused
 	}
-	return Shorten(fmt.Sprintf("The member refused the object (%s): %s", status.Reason, status.Message))
+	return Shorten(refused + ": " + status.Message)
+}
+
+// explain describes an error of the member for a manifest.
+func (e *Engine) explain(err error, it Item) string {
+	if misfit := e.misfit(err, it); misfit != nil {
+		return Shorten(fmt.Sprintf("The member refused the object: the manifest does not fit %s of %s: %s", it.Ref.Kind, it.object.GetAPIVersion(), misfit))
+	}
+	return e.Explain(err, it.Ref.GroupKind())
+}
+
+// misfit returns the field of a manifest that does not fit the Go type of its kind. API servers refuse a patch with
+// such a field with an error that repeats the patch and does not name the field.
+func (e *Engine) misfit(err error, it Item) error {
+	refusesPatch := slices.ContainsFunc(causesOf(err), func(cause metav1.StatusCause) bool { return cause.Field == "patch" })
+	if !refusesPatch || it.object == nil || manifest.IsSecret(it.Ref.GroupKind()) {
+		return nil
+	}
+	if object, failure := e.merger.Known.New(it.object.GroupVersionKind()); failure == nil {
+		return untrusted.UnmarshalJSON(it.text, untrusted.Object, object)
+	}
+	return nil // A custom resource has no Go type.
 }
 
 func describeCauses(details *metav1.StatusDetails, secret bool) string {

@@ -142,7 +142,7 @@ func (e *Engine) failed(it Item, live *unstructured.Unstructured, reason string,
 	}
 	out.Err = nil
 	out.namespaceMissing = live == nil && isWithoutNamespace(err)
-	out.Refused = &refusal.Refusal{Reason: reason, Message: e.Explain(err, it.Ref.GroupKind())}
+	out.Refused = &refusal.Refusal{Reason: reason, Message: e.explain(err, it)}
 	return out
 }
 

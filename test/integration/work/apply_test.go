@@ -196,6 +196,18 @@ var _ = Describe("Applying a Work", func() {
 		Eventually(ledger(ctx, "mixed")).Should(HaveExactElements("good"))
 	})
 
+	It("names a field of another type than its kind has, also in a later manifest", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		const deployment = `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: NS, name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+			template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: "c:1", env: ENV}]}}}}`
+		with := func(env string) string { return strings.NewReplacer("NS", ns, "ENV", env).Replace(deployment) }
+		createWork(ctx, "misfit", nil, with(`[{name: A, value: "1"}]`))
+		Eventually(reported(ctx, "misfit")).Should(beDone())
+		changeWork(ctx, "misfit", with(`{A: "1"}`))
+		Eventually(reported(ctx, "misfit")).Should(beRefused())
+		Expect(message(ctx, "misfit", 0, "Applied")).To(And(ContainSubstring("spec.template.spec.containers.env"), Not(ContainSubstring("map["))))
+	})
+
 	It("applies a custom resource once its kind is installed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
