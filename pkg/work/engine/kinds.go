@@ -94,6 +94,16 @@ func noKind(kind schema.GroupVersionKind) *refusal.Refusal {
 		kind.Kind, kind.GroupVersion())}
 }
 
+// inAnotherVersion is the refusal of a manifest whose kind the member serves in another version: a newer member has
+// removed that of the manifest, or an older one lacks it. It returns nil if the member does not serve the kind.
+func inAnotherVersion(kinds kindFinder, kind schema.GroupVersionKind) *refusal.Refusal {
+	if served, err := kinds.RESTMapping(kind.GroupKind()); err == nil {
+		return &refusal.Refusal{Reason: Unserved, Message: fmt.Sprintf("The member has no kind %s in %s, but in %s: write the manifest in that version",
+			kind.Kind, kind.GroupVersion(), served.GroupVersionKind.GroupVersion())}
+	}
+	return nil
+}
+
 // ownKinds lists the kinds that items lack and that applied CustomResourceDefinitions of the same
 // work define.
 func ownKinds(items []Item, results []ManifestResult) []schema.GroupVersionKind {

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -136,7 +137,7 @@ func (e *Engine) planOne(ordinal int, raw []byte) (Item, error) {
 	mapping, err := e.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if apimeta.IsNoMatchError(err) {
 		it.UnknownKind = true
-		it.Refused = noKind(kind)
+		it.Refused = cmp.Or(inAnotherVersion(e.kinds, kind), noKind(kind))
 		return it, nil
 	}
 	if err != nil {

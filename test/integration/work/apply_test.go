@@ -208,6 +208,13 @@ var _ = Describe("Applying a Work", func() {
 		Expect(message(ctx, "misfit", 0, "Applied")).To(And(ContainSubstring("spec.template.spec.containers.env"), Not(ContainSubstring("map["))))
 	})
 
+	It("names the version in which the member serves a kind", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "old-version", nil, `{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {namespace: `+ns+`, name: a}, spec: {minAvailable: 1}}`)
+		Eventually(reportedOf(ctx, "old-version")).Should(HaveExactElements(refused("DecodingErred")))
+		Expect(message(ctx, "old-version", 0, "Applied")).To(ContainSubstring("but in policy/v1: write the manifest in that version"))
+	})
+
 	It("applies a custom resource once its kind is installed", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "unknown-kind", nil,
