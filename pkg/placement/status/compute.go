@@ -41,6 +41,8 @@ type Observed struct {
 	Leftovers map[string]retention.Leftover
 	// Unreachable says since when a member has had no heartbeat, by member.
 	Unreachable map[string]string
+	// Misdirected is a ResourceOverride that names the placement with the scope of another kind; "" if there is none.
+	Misdirected string
 	// Departures are the members that still have the placement although they lost it.
 	Departures departures
 }
@@ -243,6 +245,9 @@ func (c *computation) sum(s stage, counts map[metav1.ConditionStatus]int) metav1
 	}
 	if s.kind == overridden.kind && !c.hasOverrides() {
 		done.Reason, done.Message = placementv1beta1.ReasonNoOverrideSpecified, "No override rules are configured for the selected resources"
+	}
+	if s.kind == overridden.kind && c.Misdirected != "" {
+		done.Message += fmt.Sprintf("; ResourceOverride %q has no effect, because there is no ClusterResourcePlacement of this name: create it again with spec.placement.scope Namespaced", c.Misdirected)
 	}
 	return done
 }

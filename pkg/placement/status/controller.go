@@ -56,7 +56,8 @@ type Reconciler struct {
 
 // SetupWithManager registers the controller. It reconciles a placement when its spec, its condition
 // Scheduled, one of its snapshots or one of its bindings changes, when a member loses or resumes its
-// heartbeat, or reports other objects that it retains, and when somebody else changes the copy of its status.
+// heartbeat, or reports other objects that it retains, when an override names it, and when somebody else changes the
+// copy of its status.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	changed := builder.WithPredicates(predicate.Or[client.Object](predicate.GenerationChangedPredicate{}, scheduledChanges()))
 	relabelled := builder.WithPredicates(predicate.LabelChangedPredicate{})
@@ -73,6 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&clusterv1beta1.InternalMemberCluster{}, enqueue.After(r.Settle, leftoverPlacements), builder.WithPredicates(retainedChanges())).
 		Watches(&clusterv1beta1.MemberCluster{}, handler.EnqueueRequestsFromMapFunc(r.placedOn), builder.WithPredicates(objects.HeartbeatChanged())).
 		Watches(&placementv1beta1.ClusterResourcePlacementStatus{}, handler.EnqueueRequestsFromMapFunc(copied)).
+		Watches(&placementv1beta1.ResourceOverride{}, handler.EnqueueRequestsFromMapFunc(namedPlacement), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Workers}).
 		Complete(r))
 }
@@ -169,6 +171,9 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, plac
 		return nil, err
 	}
 	if o.Departures, err = r.departuresOf(ctx, o.Bindings); err != nil {
+		return nil, err
+	}
+	if o.Misdirected, err = r.misdirected(ctx, key); err != nil {
 		return nil, err
 	}
 	if ready, err := r.observeResources(ctx, key, o); err != nil || !ready {

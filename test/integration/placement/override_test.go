@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -121,6 +122,35 @@ var _ = Describe("Overrides", func() {
 		work, err := workOf(ctx, "p-1", "p")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(work.Spec.Workload.Manifests).To(BeEmpty())
+	})
+
+	It("of a ResourcePlacement are reported by it if their scope is Cluster", func(ctx SpecContext) {
+		shop(ctx, "os-shop")
+		join(ctx, "os-1", map[string]string{fleetLabel: "os"})
+		agent("os-1")
+		placeIn(ctx, "os-shop", "os-settings", "os")
+		Eventually(namespacedSummary).WithContext(ctx).WithArguments("os-shop", "os-settings").WithTimeout(soon).WithPolling(often).Should(Equal(allTrue))
+		message := func() (string, error) {
+			rp := &placementv1beta1.ResourcePlacement{}
+			err := hub.Get(ctx, types.NamespacedName{Namespace: "os-shop", Name: "os-settings"}, rp)
+			c := meta.FindStatusCondition(rp.Status.Conditions, rp.ConditionType(placementv1beta1.ConditionOverridden))
+			if c == nil {
+				return "", err
+			}
+			return c.Message, err
+		}
+
+		o := ofSettings("os-shop", "colours", sets("", "/data/colour", `"blue"`))
+		o.Spec.Placement = &placementv1beta1.PlacementRef{Name: "os-settings"}
+		create(ctx, o)
+		Eventually(message).WithTimeout(soon).WithPolling(often).Should(And(ContainSubstring(`ResourceOverride "colours" has no effect`), ContainSubstring("scope Namespaced")))
+
+		By("creating it again with the scope")
+		Expect(hub.Delete(ctx, o)).To(Succeed())
+		o = ofSettings("os-shop", "colours-again", sets("", "/data/colour", `"blue"`))
+		o.Spec.Placement = &placementv1beta1.PlacementRef{Name: "os-settings", Scope: apiextensionsv1.NamespaceScoped}
+		create(ctx, o)
+		Eventually(message).WithTimeout(soon).WithPolling(often).Should(And(Not(ContainSubstring("no effect")), ContainSubstring("have been applied")))
 	})
 
 	It("that do not fit keep the member unchanged, and report the reason", func(ctx SpecContext) {
