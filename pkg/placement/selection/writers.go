@@ -168,8 +168,8 @@ func onlyControllersOf(object metav1.Object) bool {
 }
 
 // madeForOwner reports whether only managers that set its owner references wrote an object's content: its
-// controller created it for its owner, without being marked as the controller. People do not know the UID of
-// an owner. Metadata counts as content if there is nothing else, as in a ServiceAccount.
+// controller created it for its owner, without being marked as the controller. With kubectl, an author did.
+// Metadata counts as content if there is nothing else, as in a ServiceAccount.
 func madeForOwner(object metav1.Object) bool {
 	if len(object.GetOwnerReferences()) == 0 {
 		return false
@@ -177,6 +177,9 @@ func madeForOwner(object metav1.Object) bool {
 	owning, writing := map[string]bool{}, map[string]bool{}
 	for _, writer := range writersOf(object.GetManagedFields()) {
 		if owns(writer.fields, []any{"metadata", "ownerReferences"}) {
+			if strings.HasPrefix(writer.manager, "kubectl") {
+				return false
+			}
 			owning[writer.manager] = true
 		}
 		if writer.hasContent() {

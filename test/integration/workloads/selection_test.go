@@ -299,6 +299,8 @@ var _ = Describe("Objects and annotations of other controllers of the hub", func
 		authored.OwnerReferences = []metav1.OwnerReference{ownedBy}
 		Expect(hub.Update(ctx, authored, client.FieldOwner("strimzi-cluster-operator"))).To(Succeed())
 
+		Expect(hub.Create(ctx, configMap("by-hand", ownedBy), client.FieldOwner("kubectl-client-side-apply"))).To(Succeed())
+
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "web", Annotations: map[string]string{"example.org/mine": "1"}},
 			Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
 		Expect(hub.Create(ctx, service, client.FieldOwner("kubectl-create"))).To(Succeed())
@@ -325,7 +327,7 @@ var _ = Describe("Objects and annotations of other controllers of the hub", func
 		Expect(hub.Create(ctx, merged, client.FieldOwner("kubectl-create"))).To(Succeed())
 		Expect(hub.Patch(ctx, merged, client.RawPatch(types.MergePatchType, []byte(`{"data":{"theirs":"MQ=="}}`)), operator)).To(Succeed())
 		placeUntracked(ctx, name)
-		Eventually(selectedBy(name)).WithContext(ctx).Should(ConsistOf("Namespace/"+name, "ConfigMap/kafka", "ConfigMap/settings", "Service/web",
+		Eventually(selectedBy(name)).WithContext(ctx).Should(ConsistOf("Namespace/"+name, "ConfigMap/kafka", "ConfigMap/settings", "ConfigMap/by-hand", "Service/web",
 			"ExternalSecret/db", "Secret/merged"))
 		Eventually(memberHas(name+"/merged", &corev1.Secret{}, func(s *corev1.Secret) map[string][]byte { return s.Data })).WithContext(ctx).
 			Should(Equal(map[string][]byte{"mine": []byte("1")}))
