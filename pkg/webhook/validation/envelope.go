@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -64,6 +65,10 @@ func ValidateEnvelope(namespace string, data map[string]placementv1beta1.Envelop
 		}
 		if object.IsList() {
 			all = append(all, field.Invalid(path, object.GetKind(), "is a list: give each object an entry of its own"))
+			continue
+		}
+		if err := utiljson.Unmarshal(data[key].Raw, &metav1.PartialObjectMetadata{}); err != nil { // Nothing of the envelope could be placed.
+			all = append(all, field.Invalid(path.Child("metadata"), field.OmitValueType{}, err.Error()))
 			continue
 		}
 		if why := reserved.Why(object); why != "" {

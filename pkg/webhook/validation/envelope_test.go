@@ -109,10 +109,11 @@ func TestValidateEnvelope(t *testing.T) {
 			needed: []string{`data[a]: create configmaps "x" in namespace "shop"`, `data[a]: update configmaps "x" in namespace "shop"`},
 		},
 		"what is no object": {
-			objects: []string{`{"kind":"ConfigMap"}`, `7`, ``, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"Namespace","metadata":{}}`},
+			objects: []string{`{"kind":"ConfigMap"}`, `7`, ``, `{"apiVersion":"v1","kind":"List","items":[]}`, `{"apiVersion":"v1","kind":"Namespace","metadata":{}}`,
+				`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"x","annotations":{"y":true}}}`},
 			want: []string{
 				"data[a]: is no Kubernetes object", "data[b]: is no Kubernetes object", "data[c]: is no Kubernetes object", "data[d]: is a list",
-				"data[e].metadata.name: has a name of its own",
+				"data[e].metadata.name: has a name of its own", "data[f].metadata: cannot unmarshal bool into Go struct field ObjectMeta.metadata.annotations",
 			},
 		},
 		"an object with generateName": {

@@ -186,8 +186,9 @@ var _ = Describe("An envelope does not bypass RBAC", func() {
 
 	It("is rejected with all entries that are no object or have the wrong scope", func(ctx SpecContext) {
 		Expect(masters.Create(ctx, envelope(
-			enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"}))).To(beInvalid(
-			"data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object"))
+			enveloped("v1", "ConfigMap", "default", "x", nil), enveloped("v1", "Namespace", "default", "y", nil), map[string]any{"kind": "Nothing"},
+			map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "default", "name": "z", "annotations": map[string]any{"on": true}}}))).To(beInvalid(
+			"data[b]", "is cluster-scoped on the hub", "data[c]", "is no Kubernetes object", "data[d].metadata", "cannot unmarshal bool"))
 		Expect(masters.Create(ctx, clusterEnvelope(enveloped("v1", "ConfigMap", "", "x", nil)))).To(beInvalid("data[a]", "is namespaced on the hub"))
 	})
 })
