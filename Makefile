@@ -335,8 +335,9 @@ SUBJECTS := placement admission charts work proxy addons tunnel ocmplacements me
 FLEETWIDE := fleetview plugin
 # Of the others, those that only run programs, of which the race detector would see nothing.
 PROGRAMS := workloads rights placementfleet chaos apis
-OTHERS := klusterlets registration manifestwork tokens immutability
-OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(PROGRAMS) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
+# The longest first, too.
+OTHERS := klusterlets workloads rights registration placementfleet manifestwork tokens chaos immutability apis
+OTHERS += $(filter-out $(SUBJECTS) $(FLEETWIDE) $(OTHERS),$(notdir $(patsubst %/,%,$(wildcard test/integration/*/))))
 # Targets that make test runs beside its suites.
 BESIDE ?=
 # A program that runs each suite, as go test -exec does.
@@ -366,12 +367,15 @@ test-beside:
 test-suites:
 	@$(MAKE) --no-print-directory test-integration INTEGRATION='$(SUBJECTS:%=./test/integration/%)'
 
+# make runs SUITES of them at a time: go test would run those without the race detector after those with it, and
+# the last ones of both alone.
 .PHONY: test-others
 test-others: ## Run the suites that make test does not run, but for those that run large fleets.
-	@status=0; \
-		$(MAKE) --no-print-directory test-integration RACE= INTEGRATION='$(PROGRAMS:%=./test/integration/%)' || status=1; \
-		$(MAKE) --no-print-directory test-integration INTEGRATION='$(OTHERS:%=./test/integration/%)' || status=1; \
-		exit $$status
+	@$(MAKE) --no-print-directory --keep-going --jobs=$(SUITES) --output-sync=target $(OTHERS:%=suite-%)
+
+.PHONY: $(OTHERS:%=suite-%)
+$(OTHERS:%=suite-%): suite-%: tools
+	@$(MAKE) --no-print-directory test-integration INTEGRATION=./test/integration/$* $(if $(filter $*,$(PROGRAMS)),RACE=)
 
 .PHONY: test-fleetwide
 test-fleetwide:
