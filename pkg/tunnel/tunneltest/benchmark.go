@@ -107,34 +107,47 @@ func DirectTLS() Path {
 // Its key is of the same type as a gateway's, and the same in all processes, so that both ends may
 // be in different ones.
 func BenchmarkTLS() (server, client *tls.Config) {
-	certificate, err := benchmarkCertificate()
+	certificate, authority, err := benchmarkCertificate()
 	if err != nil {
 		panic(err) // The key is public; nothing depends on its secrecy.
 	}
 	roots := x509.NewCertPool()
-	roots.AddCert(certificate.Leaf)
+	roots.AddCert(authority)
 	return &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13},
 		&tls.Config{RootCAs: roots, ServerName: benchmarkHost, MinVersion: tls.VersionTLS13}
 }
 
-// benchmarkCertificate is self-signed.
-func benchmarkCertificate() (tls.Certificate, error) {
+// benchmarkCertificate returns a certificate and its CA, which have the same key. The certificates of two
+// processes differ in their signatures. A process verifies that of another one by its own CA. It would
+// not do so if the certificate were self-signed: a chain has no two certificates of one name and key.
+func benchmarkCertificate() (tls.Certificate, *x509.Certificate, error) {
 	const size = 32 // of a private key of P-256, in bytes
 	key, err := ecdsa.ParseRawPrivateKey(elliptic.P256(), bytes.Repeat([]byte{1}, size))
 	if err != nil {
-		return tls.Certificate{}, err
+		return tls.Certificate{}, nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: benchmarkHost}, DNSNames: []string{benchmarkHost},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of " + benchmarkHost},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	authority, _, err := signed(template, template, key)
 	if err != nil {
-		return tls.Certificate{}, err
+		return tls.Certificate{}, nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+	server := *template
+	server.IsCA, server.Subject, server.DNSNames = false, pkix.Name{CommonName: benchmarkHost}, []string{benchmarkHost}
+	leaf, der, err := signed(&server, authority, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, authority, err
+}
+
+func signed(template, parent *x509.Certificate, key *ecdsa.PrivateKey) (*x509.Certificate, []byte, error) {
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return cert, der, err
 }
 
 // RunBenchmark measures every path, one after the other.
