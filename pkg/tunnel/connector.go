@@ -50,6 +50,9 @@ type Connector struct {
 	// Direct opens a connection to the port that a gateway has announced. If that works, the
 	// session moves there. Otherwise it stays on the connection from Dial. If nil, it always stays.
 	Direct func(ctx context.Context, port PortInfo) (net.Conn, error)
+	// Data opens a data connection with a nonce at the port where a session is; see
+	// [HubDialer.DialData]. If nil, there are none.
+	Data func(ctx context.Context, port PortInfo, nonce string) (*net.TCPConn, error)
 	// Targets is everything that a gateway can reach here, by name.
 	Targets map[string]Target
 	// OnStateChange receives every new session, and every failed attempt while there is none, in

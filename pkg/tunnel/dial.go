@@ -62,7 +62,7 @@ func (r *Registry) dialCounted(ctx context.Context, member, target string, eager
 func (r *Registry) dial(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.options.DialTimeout)
 	defer cancel()
-	conn, err := r.dialHere(ctx, member, target, eager)
+	conn, err := r.dialHere(ctx, member, target, dialing{eager: eager})
 	switch {
 	case err == nil || !errors.Is(err, ErrNotConnected) && !isRefusedAs(err, UnknownTarget):
 		return conn, err
@@ -72,8 +72,16 @@ func (r *Registry) dial(ctx context.Context, member, target string, eager bool) 
 	return r.dialPeers(ctx, member, target, err)
 }
 
+// dialing is how a stream is dialed.
+type dialing struct {
+	// eager does not wait for the agent.
+	eager bool
+	// nonce is that of another gateway's data connection; empty if it wants none.
+	nonce string
+}
+
 // dialHere uses this gateway's own sessions.
-func (r *Registry) dialHere(ctx context.Context, member, target string, eager bool) (net.Conn, error) {
+func (r *Registry) dialHere(ctx context.Context, member, target string, how dialing) (net.Conn, error) {
 	var last error
 	for _, s := range r.sessions(member) {
 		if r.isRetired(s) {
@@ -84,7 +92,7 @@ func (r *Registry) dialHere(ctx context.Context, member, target string, eager bo
 			last = ErrUnresponsive
 			continue
 		}
-		conn, err := s.dial(ctx, target, eager)
+		conn, err := s.dial(ctx, target, how)
 		if err == nil {
 			return conn, nil
 		}

@@ -60,10 +60,13 @@ const (
 	NotHere Code = 7
 
 	codeOK Code = 0
+	// codeOnData accepts a stream whose bytes are on the data connection that the gateway has offered.
+	// Without an offer it is a refusal.
+	codeOnData Code = 8
 )
 
 func (c Code) String() string {
-	names := [...]string{"OK", "UnknownTarget", "Unreachable", "TimedOut", "Busy", "Malformed", "Unsupported", "NotHere"}
+	names := [...]string{"OK", "UnknownTarget", "Unreachable", "TimedOut", "Busy", "Malformed", "Unsupported", "NotHere", "OnData"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -136,6 +136,9 @@ type guardedConn struct {
 	closed sync.Once
 }
 
+// NetConn returns the connection below.
+func (c *guardedConn) NetConn() net.Conn { return c.Conn }
+
 // Close implements net.Conn. The address may be that of another connection afterwards.
 func (c *guardedConn) Close() error {
 	c.closed.Do(func() { c.guard.Admitted(c.RemoteAddr()) })

@@ -27,6 +27,9 @@ const (
 	maxMessageLength  = 1024
 	// mustUnderstand are the flags that an agent refuses if it does not know them.
 	mustUnderstand = 0xf0
+	// flagData asks for a data connection; the nonce is the last field.
+	flagData  = 0x01
+	nonceSize = 16
 )
 
 // header is what the gateway writes first on a stream.
@@ -38,24 +41,29 @@ type header struct {
 	// gateways have forwarded the stream. Agents ignore them.
 	member string
 	hops   uint8
+	// nonce is what the agent presents to open a data connection; empty if the gateway wants none.
+	nonce string
 }
 
 func (h header) encode() []byte {
-	length := headerFixed + len(h.target)
-	if h.member != "" {
+	length, flags := headerFixed+len(h.target), byte(0)
+	if h.member != "" || h.nonce != "" {
 		length += relayFixed + len(h.member)
+	}
+	if h.nonce != "" {
+		length, flags = length+nonceSize, flagData
 	}
 	b := make([]byte, 2, 2+length)
 	binary.BigEndian.PutUint16(b, uint16(length))
-	b = append(b, headerVersion, 0)
+	b = append(b, headerVersion, flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(min(h.limit.Milliseconds(), math.MaxUint32)))
 	b = append(b, byte(len(h.target)))
 	b = append(b, h.target...)
-	if h.member != "" {
+	if h.member != "" || h.nonce != "" {
 		b = append(b, h.hops, byte(len(h.member)))
 		b = append(b, h.member...)
 	}
-	return b
+	return append(b, h.nonce...)
 }
 
 // readHeader reads one header and not a byte more. A *RefusedError is the response for the gateway;
@@ -88,7 +96,15 @@ func parseHeader(b []byte) (header, error) {
 	if err := validTarget(h.target); err != nil {
 		return header{}, &RefusedError{Code: Malformed, Message: err.Error()}
 	}
-	h.hops, h.member = parseRelay(b[headerFixed+len(h.target):])
+	rest := b[headerFixed+len(h.target):]
+	h.hops, h.member = parseRelay(rest)
+	if b[1]&flagData == 0 {
+		return h, nil
+	}
+	if len(rest) < relayFixed || len(rest) < relayFixed+int(rest[1])+nonceSize {
+		return header{}, &RefusedError{Code: Malformed, Message: "a header without the nonce that its flags announce"}
+	}
+	h.nonce = string(rest[relayFixed+int(rest[1]):][:nonceSize])
 	return h, nil
 }
 
@@ -101,7 +117,7 @@ func parseRelay(b []byte) (hops uint8, member string) {
 	return b[0], string(b[relayFixed : relayFixed+int(b[1])])
 }
 
-// encodeResponse encodes the agent's response: codeOK, or the reason of a refusal.
+// encodeResponse encodes the agent's response: codeOK, codeOnData, or the reason of a refusal.
 func encodeResponse(code Code, message string) []byte {
 	message = Printable(message, maxMessageLength)
 	b := make([]byte, 2, 2+responseFixed+len(message))

@@ -21,6 +21,8 @@ func TestHeader_RoundTrips(t *testing.T) {
 		"the member's API server": {target: APIServer, limit: 10 * time.Second},
 		"no limit":                {target: Agent},
 		"the longest target":      {target: strings.Repeat("a", MaxTargetLength), limit: time.Millisecond},
+		"a data connection":       {target: APIServer, nonce: "0123456789abcdef"},
+		"one of another gateway":  {target: APIServer, member: "one", hops: 1, nonce: "0123456789abcdef"},
 		"an address":              {target: "[fd00::1]:8443", limit: 49 * 24 * time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,7 +45,7 @@ func TestHeader_RoundTrips(t *testing.T) {
 func TestHeader_IgnoresAdditionsOfLaterVersions(t *testing.T) {
 	encoded := header{target: Agent}.encode()
 	encoded[1] += 3                         // the length
-	encoded[3] = 0x0f                       // flags that may be ignored
+	encoded[3] = 0x0e                       // flags that may be ignored
 	encoded = append(encoded, 1, 2, 3, 'x') // three more bytes, and the stream
 	stream := bytes.NewReader(encoded)
 	if h, err := readHeader(stream); err != nil || h.target != Agent {
@@ -73,6 +75,8 @@ func TestHeader_RefusesHostileInput(t *testing.T) {
 		"a target in UTF-8":              {"\x00\x09" + fixed + "\x02\xc3\xa9", Malformed},
 		"another version":                {"\x00\x08\x02\x00\x00\x00\x00\x00\x01a", Unsupported},
 		"a flag that must be understood": {"\x00\x08\x01\x10\x00\x00\x00\x00\x01a", Unsupported},
+		"no nonce":                       {"\x00\x08\x01\x01\x00\x00\x00\x00\x01a", Malformed},
+		"a nonce that is too short":      {"\x00\x19\x01\x01\x00\x00\x00\x00\x01a\x00\x000123456789abcde", Malformed},
 		"HTTP":                           {"GET / HTTP/1.1\r\n\r\n", Malformed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +160,7 @@ func TestHeader_CarriesTimeLimitOfDialer(t *testing.T) {
 
 func FuzzHeader(f *testing.F) {
 	f.Add(header{target: APIServer, limit: time.Second}.encode())
+	f.Add(header{target: APIServer, member: "one", hops: 1, nonce: "0123456789abcdef"}.encode())
 	f.Add([]byte("\x00\x08\x01\xff\x00\x00\x00\x00\x01a"))
 	f.Add([]byte("\xff\xff"))
 	f.Fuzz(func(t *testing.T, input []byte) {

@@ -81,6 +81,11 @@ func (e *HubError) remedy() string {
 // Dial opens one connection on which a session can start. A response other than the upgrade is a
 // [HubError].
 func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
+	return d.open(ctx, UpgradeProtocol)
+}
+
+// open switches to a protocol on a new connection.
+func (d *HubDialer) open(ctx context.Context, protocol string) (net.Conn, error) {
 	timeout := d.Timeout
 	if timeout <= 0 {
 		timeout = 20 * time.Second
@@ -104,7 +109,7 @@ func (d *HubDialer) Dial(ctx context.Context) (net.Conn, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("%w: %w", errNoToken, err)
 	}
-	upgraded, err := upgrade(ctx, conn, target, token)
+	upgraded, err := upgrade(ctx, conn, target, token, protocol)
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("opening a tunnel at %s: %w", target.Host, err)
@@ -148,16 +153,16 @@ func (d *HubDialer) tlsConfig(host string) *tls.Config {
 }
 
 // upgrade sends the request and reads the response, until ctx ends.
-func upgrade(ctx context.Context, conn net.Conn, target *url.URL, token string) (net.Conn, error) {
+func upgrade(ctx context.Context, conn net.Conn, target *url.URL, token, protocol string) (net.Conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	upgraded, err := exchange(conn, target, token)
+	upgraded, err := exchange(conn, target, token, protocol)
 	if !stop() {
 		return nil, context.Cause(ctx)
 	}
 	return upgraded, err
 }
 
-func exchange(conn net.Conn, target *url.URL, token string) (net.Conn, error) {
+func exchange(conn net.Conn, target *url.URL, token, protocol string) (net.Conn, error) {
 	req := &http.Request{
 		Method: http.MethodPost,
 		URL:    target,
@@ -165,7 +170,7 @@ func exchange(conn net.Conn, target *url.URL, token string) (net.Conn, error) {
 		Header: http.Header{
 			"Authorization": {"Bearer " + token},
 			"Connection":    {"Upgrade"},
-			"Upgrade":       {UpgradeProtocol},
+			"Upgrade":       {protocol},
 			"User-Agent":    {"fleetgate-agent"},
 			"Accept":        {"application/json"},
 		},
@@ -183,8 +188,8 @@ func exchange(conn net.Conn, target *url.URL, token string) (net.Conn, error) {
 		limited.N = maxResponseBody
 		return nil, hubError(resp)
 	}
-	if !hasToken(resp.Header, "Upgrade", UpgradeProtocol) {
-		return nil, errors.New("the hub switched to another protocol than " + UpgradeProtocol)
+	if !hasToken(resp.Header, "Upgrade", protocol) {
+		return nil, errors.New("the hub switched to another protocol than " + protocol)
 	}
 	return readAhead(conn, reader), nil
 }

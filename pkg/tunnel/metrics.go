@@ -21,6 +21,7 @@ type metrics struct {
 	notConnected prometheus.Counter
 	peersMissing prometheus.Gauge
 	moves        prometheus.Counter
+	data         *prometheus.CounterVec
 }
 
 // meter holds one member's series.
@@ -60,10 +61,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Help: "Number of tunnel sessions that this gateway asked to move to a replica with fewer sessions.",
 		}),
 	}
+	m.data = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "fleetgate_tunnel_data_connections_total",
+		Help: "Number of data connections requested from agents, by result: opened; declined, when the tunnel carries the bytes; failed, when neither does.",
+	}, []string{"member", "result"})
 	if registerer == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected, m.peersMissing, m.moves} {
+	for _, c := range []prometheus.Collector{m.sessions, m.streams, m.bytes, m.dials, m.notConnected, m.peersMissing, m.moves, m.data} {
 		if err := registerer.Register(c); err != nil {
 			return nil, fmt.Errorf("registering the tunnel's metrics: %w", err)
 		}
@@ -110,4 +115,5 @@ func (m *metrics) forget(member string) {
 	m.streams.DeletePartialMatch(labels)
 	m.bytes.DeletePartialMatch(labels)
 	m.dials.DeletePartialMatch(labels)
+	m.data.DeletePartialMatch(labels)
 }

@@ -190,7 +190,7 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		}
 		h := headerFor(ctx, target)
 		h.member, h.hops = member, onlyHop
-		conn, err := link.session.dialHeader(ctx, h)
+		conn, err := link.session.dialRelayed(ctx, h, r.relayedData(member))
 		if err == nil {
 			return &relayedConn{
 				Conn: conn, meter: r.metrics.of(member), remote: addr(member + "/" + target),
@@ -208,6 +208,14 @@ func (r *Registry) dialPeers(ctx context.Context, member, target string, here er
 		}
 	}
 	return nil, here
+}
+
+// dialRelayed opens a stream of another gateway's session.
+func (s *nativeSession) dialRelayed(ctx context.Context, h header, d *dataPath) (net.Conn, error) {
+	if o := d.offer(h.target); o != nil {
+		return s.dialData(ctx, h, d, o)
+	}
+	return s.dialHeader(ctx, h, nil)
 }
 
 // relayedConn is a stream of another gateway's session, with the member's name as its address.

@@ -29,7 +29,12 @@ type replica struct {
 // startReplica runs a gateway's peer port until the end of the test, or stop.
 func startReplica(t testing.TB, name string, ca *authority) (r *replica, stop func()) {
 	t.Helper()
-	r = &replica{Registry: tunneltest.NewRegistry(t, tunnel.Options{}), addresses: make(chan []tunnel.Peer, 1)}
+	return startReplicaOf(t, tunneltest.NewRegistry(t, tunnel.Options{}), name, ca)
+}
+
+func startReplicaOf(t testing.TB, registry *tunnel.Registry, name string, ca *authority) (r *replica, stop func()) {
+	t.Helper()
+	r = &replica{Registry: registry, addresses: make(chan []tunnel.Peer, 1)}
 	cert := ca.issue(t, peerName)
 	r.peers = tunnel.NewPeers(r.Registry, tunnel.PeerOptions{
 		Name: name, Certificate: func() (*tls.Certificate, error) { return &cert, nil }, Roots: ca.pool, ServerName: peerName,

@@ -153,10 +153,15 @@ func (l batchListener) Accept() (net.Conn, error) {
 	return native.Batch(conn), nil
 }
 
-// handler authenticates before it reads anything else in the request.
+// handler authenticates before it reads anything else in the request. A nonce authenticates a data
+// connection.
 func (p *Port) handler() http.Handler {
 	slots := make(chan struct{}, portAuthentications)
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if member, ok := p.Path(req.URL.Path); ok && hasToken(req.Header, "Upgrade", DataProtocol) {
+			p.Registry.serveData(w, req, member)
+			return
+		}
 		select {
 		case slots <- struct{}{}:
 		case <-req.Context().Done():
@@ -233,7 +238,7 @@ func (p *Port) credential(agent portAgent, member string) Credential {
 	if agent.token != "" && p.Watched != nil && p.Watched(agent.user, member) {
 		agent.expires, agent.token = time.Time{}, ""
 	}
-	return Credential{Expires: agent.expires, StillValid: func(ctx context.Context) (bool, error) {
+	return Credential{atPort: true, Expires: agent.expires, StillValid: func(ctx context.Context) (bool, error) {
 		if ok, err := p.stillProves(ctx, agent); !ok || err != nil {
 			return false, err
 		}

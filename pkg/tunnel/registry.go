@@ -31,6 +31,8 @@ type Options struct {
 	// Unread limits the unread bytes of all streams together; 0 is 512 MiB. Beyond it, streams with
 	// much unread data are reset.
 	Unread int64
+	// DataConnections uses data connections for streams to API servers, with agents that do so too.
+	DataConnections bool
 	// Info is sent to agents at the beginning of a session; nil sends nothing. See SendInfoAll.
 	Info func() Info
 	// Registerer registers the metrics. If nil, there are none.
@@ -68,6 +70,7 @@ type Registry struct {
 	// unread counts the unread data of the streams of all sessions and links.
 	unread         *budget.Budget
 	sessionChanges sessionChanges
+	offers         offers
 
 	// mu guards the following fields. It is never held while dialing or closing.
 	mu sync.RWMutex
@@ -75,6 +78,8 @@ type Registry struct {
 	// after all native ones. The slices are replaced, never changed: a dial iterates over one
 	// without the lock.
 	members map[string][]*session
+	// relayed makes the offers to members by streams of other gateways.
+	relayed map[string]*dataPath
 	closed  bool
 	// serving counts the calls of Serve; it grows only while closed is false.
 	serving sync.WaitGroup
@@ -102,6 +107,8 @@ func NewRegistry(o Options) (*Registry, error) {
 		newMultiplexer: nativeMultiplexer(native.Gateway, o.MaxStreamsPerSession, unread),
 		unread:         unread,
 		members:        map[string][]*session{},
+		relayed:        map[string]*dataPath{},
+		offers:         offers{byNonce: map[string]*offer{}},
 		loads:          func() ([]int, bool) { return nil, false },
 
 		sessionChanges: sessionChanges{began: time.Now()},
@@ -137,6 +144,9 @@ func (r *Registry) serve(ctx context.Context, member string, conn net.Conn, c Cr
 		return err
 	}
 	s := &nativeSession{Multiplexer: mux}
+	if c.atPort && r.options.DataConnections {
+		s.data = &dataPath{offers: &r.offers, member: member, results: r.metrics.data}
+	}
 	guarded := make(chan error, 1)
 	go func() { guarded <- s.guard(ctx) }()
 	err = r.serveSession(ctx, member, s, c)
@@ -302,6 +312,9 @@ func (r *Registry) Disconnect(member string) {
 	for _, s := range r.sessions(member) {
 		_ = s.Close()
 	}
+	r.mu.Lock()
+	delete(r.relayed, member)
+	r.mu.Unlock()
 	r.metrics.forget(member)
 }
 

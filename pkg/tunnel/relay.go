@@ -92,7 +92,7 @@ func (p *Peers) relay(ctx context.Context, stream net.Conn) {
 		refuse(stream, err)
 		return
 	}
-	if _, err := stream.Write(encodeResponse(codeOK, "")); err != nil {
+	if _, err := stream.Write(encodeResponse(acceptedAs(conn), "")); err != nil {
 		abandon(conn)
 		return
 	}
@@ -109,7 +109,7 @@ func (p *Peers) dialFor(ctx context.Context, h header) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := p.registry.dialHere(ctx, h.member, h.target, false)
+	conn, err := p.registry.dialHere(ctx, h.member, h.target, dialing{nonce: h.nonce})
 	if errors.Is(err, ErrNotConnected) {
 		return nil, &RefusedError{Code: NotHere, Message: err.Error()}
 	}

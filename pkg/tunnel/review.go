@@ -42,6 +42,8 @@ type Credential struct {
 	// find the session, because the agent may have lost its identity in the meantime, and then every
 	// 10 s. An error means that this is not known, and ends nothing.
 	StillValid func(ctx context.Context) (bool, error)
+	// atPort is true at the gateway's own port, where the agent can also open data connections.
+	atPort bool
 }
 
 // review returns why the session has to end, or nil when ctx has ended.

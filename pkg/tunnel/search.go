@@ -102,7 +102,7 @@ func (s *sessionLoop) dialPort(ctx, serving context.Context, port PortInfo, move
 	if err != nil {
 		return nil, err
 	}
-	on, err := s.start(ctx, serving, conn, ViaPort)
+	on, err := s.start(ctx, serving, conn, ViaPort, &port)
 	if err != nil {
 		return nil, err
 	}

@@ -27,14 +27,16 @@ const (
 // server serves the streams of one session on the agent.
 type server struct {
 	targets map[string]Target
-	max     int64
-	open    atomic.Int64
+	// data opens data connections; nil if the session has none.
+	data dataDialer
+	max  int64
+	open atomic.Int64
 }
 
 // serveStreams serves the session until it and all its streams have ended, and returns the reason.
-func serveStreams(ctx context.Context, mux Multiplexer, targets map[string]Target, maxStreams int) error {
+func serveStreams(ctx context.Context, mux Multiplexer, targets map[string]Target, data dataDialer, maxStreams int) error {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &server{targets: targets, max: int64(maxStreams)}
+	s := &server{targets: targets, data: data, max: int64(maxStreams)}
 	var streams sync.WaitGroup
 	defer streams.Wait()
 	// Reads of streams end with the multiplexer, everything else they wait for with ctx.
@@ -64,13 +66,15 @@ func (s *server) serve(ctx context.Context, stream net.Conn) {
 		refuse(stream, err)
 		return
 	}
-	if _, err := stream.Write(encodeResponse(codeOK, "")); err != nil {
+	conn, accepted := s.connection(ctx, h, stream)
+	defer conn.Close()
+	if _, err := stream.Write(encodeResponse(accepted, "")); err != nil {
 		// The target is already open: its handler closes it, on a dead stream.
-		abandon(stream)
+		abandon(conn)
 	}
-	if err := handle(ctx, stream); err != nil {
+	if err := handle(ctx, conn); err != nil {
 		klog.FromContext(ctx).V(4).Info("Tunnel stream ended early", "target", h.target, "reason", err.Error())
-		abandon(stream)
+		abandon(conn)
 	}
 }
 

@@ -39,7 +39,11 @@ type Session interface {
 }
 
 // nativeSession implements SPEC.md's stream header on a multiplexer.
-type nativeSession struct{ Multiplexer }
+type nativeSession struct {
+	Multiplexer
+	// data offers data connections; nil if the session has none.
+	data *dataPath
+}
 
 var _ Session = (*nativeSession)(nil)
 
@@ -57,13 +61,16 @@ func (s *nativeSession) guard(ctx context.Context) error {
 
 // Dial opens a stream to target and waits for the agent's response.
 func (s *nativeSession) Dial(ctx context.Context, target string) (net.Conn, error) {
-	return s.dialHeader(ctx, headerFor(ctx, target))
+	return s.dialHeader(ctx, headerFor(ctx, target), nil)
 }
+
+// onDataFunc returns the connection with the bytes of a stream that the agent has accepted on data.
+type onDataFunc func(ctx context.Context, stream net.Conn) (net.Conn, error)
 
 // dialHeader probes the peer while it waits for the response. It returns [ErrUnresponsive] if the peer does
 // not respond, so that a frozen peer does not use up the time of the caller, who may have another
-// session to try.
-func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, error) {
+// session to try. onData returns the data connection of the stream, if the header offers one.
+func (s *nativeSession) dialHeader(ctx context.Context, h header, onData onDataFunc) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -80,11 +87,15 @@ func (s *nativeSession) dialHeader(ctx context.Context, h header) (net.Conn, err
 	if !stop() {
 		err = context.Cause(ctx)
 	}
+	conn := stream
+	if onData != nil && isRefusedAs(err, codeOnData) {
+		conn, err = onData(ctx, stream)
+	}
 	if err != nil {
 		abandon(stream)
 		return nil, err
 	}
-	return stream, nil
+	return conn, nil
 }
 
 // becomesUnresponsive probes the peer until it does not respond, or ctx or the session has ended. One probe
@@ -116,6 +127,24 @@ func (s *nativeSession) dialEagerly(ctx context.Context, target string) (net.Con
 		}
 	}()
 	return c, nil
+}
+
+// dialAs opens a stream. Who could write eagerly waits for a data connection, to know where to write.
+func (s *nativeSession) dialAs(ctx context.Context, target string, how dialing) (net.Conn, error) {
+	h := headerFor(ctx, target)
+	if how.nonce != "" && s.data != nil {
+		h.nonce = how.nonce
+		return s.dialHeader(ctx, h, func(_ context.Context, stream net.Conn) (net.Conn, error) {
+			return forwardedData{stream}, nil
+		})
+	}
+	if o := s.data.offer(target); o != nil {
+		return s.dialData(ctx, h, s.data, o)
+	}
+	if how.eager {
+		return s.dialEagerly(ctx, target)
+	}
+	return s.Dial(ctx, target)
 }
 
 func (s *nativeSession) open(ctx context.Context, h header) (net.Conn, error) {
@@ -152,16 +181,16 @@ type session struct {
 }
 
 // dial counts and limits the session's streams.
-func (s *session) dial(ctx context.Context, target string, eager bool) (net.Conn, error) {
+func (s *session) dial(ctx context.Context, target string, how dialing) (net.Conn, error) {
 	if !s.take() {
 		return nil, &RefusedError{Code: Busy, Message: fmt.Sprintf("all %d streams of the session are in use", s.max)}
 	}
 	own, _ := s.Session.(*nativeSession)
-	dial := s.Dial
-	if own != nil && eager {
-		dial = own.dialEagerly
-	}
 	opened := time.Now()
+	dial := s.Dial
+	if own != nil {
+		dial = func(ctx context.Context, target string) (net.Conn, error) { return own.dialAs(ctx, target, how) }
+	}
 	stream, err := dial(ctx, target)
 	if err != nil {
 		s.release()

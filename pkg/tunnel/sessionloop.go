@@ -154,14 +154,15 @@ type candidate struct {
 }
 
 // start begins a session on a connection, and serves its streams.
-func (s *sessionLoop) start(ctx, serving context.Context, conn net.Conn, path Path) (*candidate, error) {
+// port is the gateway's own port, if the connection leads there.
+func (s *sessionLoop) start(ctx, serving context.Context, conn net.Conn, path Path, port *PortInfo) (*candidate, error) {
 	mux, err := s.newMultiplexer(ctx, conn)
 	if err != nil {
 		return nil, err
 	}
 	c := &candidate{mux: mux, path: path, ended: make(chan error, 1)}
 	s.sessions.Go(func() {
-		c.ended <- serveStreams(serving, mux, s.Targets, s.MaxStreams)
+		c.ended <- serveStreams(serving, mux, s.Targets, s.dataDialerFor(port), s.MaxStreams)
 	})
 	return c, nil
 }
@@ -298,7 +299,7 @@ func (s *sessionLoop) dial(ctx, serving context.Context) (*candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting the tunnel: %w", err)
 	}
-	on, err := s.start(ctx, serving, conn, ViaHub)
+	on, err := s.start(ctx, serving, conn, ViaHub, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (r *Registry) upgrade(w http.ResponseWriter, req *http.Request, member stri
 		writeStatus(w, refusal)
 		return nil
 	}
-	conn, err := hijack(w)
+	conn, err := hijack(w, UpgradeProtocol)
 	if err != nil {
 		writeStatus(w, refusalOf(http.StatusInternalServerError, metav1.StatusReasonInternalError, err.Error()))
 		return nil
@@ -64,17 +64,25 @@ func (r *Registry) serveUpgraded(ctx context.Context, member string, conn net.Co
 	}
 }
 
-// refuseUpgrade returns why the request is refused, or nil.
-func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Status {
+// refuseRequest returns why the request is no request for the protocol, or nil.
+func refuseRequest(req *http.Request, protocol string) *metav1.Status {
 	switch {
 	case req.ProtoMajor != 1 || req.ProtoMinor != 1:
 		return refusalOf(http.StatusHTTPVersionNotSupported, metav1.StatusReasonBadRequest, "a tunnel needs an HTTP/1.1 request, this one is "+req.Proto)
 	case req.Method != http.MethodPost:
 		return refusalOf(http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "a tunnel is opened by POST, not by "+req.Method)
-	case !hasToken(req.Header, "Connection", "upgrade"), !hasToken(req.Header, "Upgrade", UpgradeProtocol):
-		return refusalOf(http.StatusUpgradeRequired, metav1.StatusReasonBadRequest, "a tunnel needs the headers Connection: Upgrade and Upgrade: "+UpgradeProtocol)
+	case !hasToken(req.Header, "Connection", "upgrade"), !hasToken(req.Header, "Upgrade", protocol):
+		return refusalOf(http.StatusUpgradeRequired, metav1.StatusReasonBadRequest, "a tunnel needs the headers Connection: Upgrade and Upgrade: "+protocol)
 	case req.ContentLength != 0:
 		return refusalOf(http.StatusBadRequest, metav1.StatusReasonBadRequest, "a tunnel's request has no body")
+	}
+	return nil
+}
+
+// refuseUpgrade returns why the member gets no session, or nil.
+func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Status {
+	if refusal := refuseRequest(req, UpgradeProtocol); refusal != nil {
+		return refusal
 	}
 	err := r.admits(member)
 	switch {
@@ -87,12 +95,12 @@ func (r *Registry) refuseUpgrade(member string, req *http.Request) *metav1.Statu
 }
 
 // hijack responds 101 and takes over the connection.
-func hijack(w http.ResponseWriter) (net.Conn, error) {
+func hijack(w http.ResponseWriter, protocol string) (net.Conn, error) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("taking over the connection: %w", err)
 	}
-	const response = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + UpgradeProtocol + "\r\n\r\n"
+	response := "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + protocol + "\r\n\r\n"
 	// The server's deadlines are for a request; the session has its own.
 	_ = conn.SetDeadline(time.Now().Add(upgradeWriteTime))
 	_, err = io.WriteString(conn, response)

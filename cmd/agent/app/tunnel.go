@@ -64,7 +64,7 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		tunnel.APIServer: tunnel.TCP(apiServer),
 		tunnel.Agent:     own.Target(),
 	}
-	run := (&tunnel.Connector{
+	native := &tunnel.Connector{
 		Member:        member,
 		Sessions:      tunnelReplicas,
 		Dial:          path.dial,
@@ -72,7 +72,11 @@ func (a *agent) serveTunnel(ctx context.Context, hub *rest.Config, member string
 		DrainTimeout:  tunnelDrain,
 		Targets:       targets,
 		OnStateChange: a.tunnelStatus.newest(),
-	}).Run
+	}
+	if a.Tunnel.DataConnections {
+		native.Data = dataDialer(egress, member)
+	}
+	run := native.Run
 	if a.SpeaksKonnectivity() {
 		connector, err := a.konnectivity(clientset, egress, member, apiServer, targets)
 		if err != nil {
@@ -162,20 +166,38 @@ func unknownPath() []int {
 // same Secret as the agent's own.
 func directDialer(hub kubernetes.Interface, egress *tunnel.Egress, member string) func(context.Context, tunnel.PortInfo) (net.Conn, error) {
 	return func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM([]byte(port.CA)) {
-			return nil, errors.New("the gateway sent no CA that could verify its port")
+		dialer, err := portDialer(egress, member, port)
+		if err != nil {
+			return nil, err
 		}
-		dialer := &tunnel.HubDialer{
-			URL: tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member, ""),
-			TLS: &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
-			Token: func(ctx context.Context) (string, error) {
-				return portToken(ctx, hub, member)
-			},
-			DialContext: egress.DialContext,
-		}
+		dialer.Token = func(ctx context.Context) (string, error) { return portToken(ctx, hub, member) }
 		return dialer.Dial(ctx)
 	}
+}
+
+// dataDialer opens data connections at the gateway's own port.
+func dataDialer(egress *tunnel.Egress, member string) func(context.Context, tunnel.PortInfo, string) (*net.TCPConn, error) {
+	return func(ctx context.Context, port tunnel.PortInfo, nonce string) (*net.TCPConn, error) {
+		dialer, err := portDialer(egress, member, port)
+		if err != nil {
+			return nil, err
+		}
+		dialer.Token = func(context.Context) (string, error) { return nonce, nil }
+		return dialer.DialData(ctx)
+	}
+}
+
+// portDialer returns a dialer without a token.
+func portDialer(egress *tunnel.Egress, member string, port tunnel.PortInfo) (*tunnel.HubDialer, error) {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM([]byte(port.CA)) {
+		return nil, errors.New("the gateway sent no CA that could verify its port")
+	}
+	return &tunnel.HubDialer{
+		URL:         tunnelURL((&url.URL{Scheme: "https", Host: port.Address}).String(), member, ""),
+		TLS:         &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: port.ServerName},
+		DialContext: egress.DialContext,
+	}, nil
 }
 
 func portToken(ctx context.Context, hub kubernetes.Interface, member string) (string, error) {

@@ -51,7 +51,7 @@ const unreadInTunnels = 256 << 20
 // newTunnels creates the registry that all protocols share.
 func (g *gateway) newTunnels() (*tunnels, error) {
 	port := &advertised{replica: replicaIdentity(), replicas: 1}
-	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info, Unread: unreadInTunnels})
+	registry, err := tunnel.NewRegistry(tunnel.Options{Registerer: metrics.Registry, Info: port.info, Unread: unreadInTunnels, DataConnections: g.Tunnels.DataConnections})
 	if err != nil {
 		return nil, fmt.Errorf("setting up tunnels: %w", err)
 	}

@@ -25,6 +25,9 @@ type batch struct {
 // be read or written outside TLS.
 func Batch(conn net.Conn) net.Conn { return &batch{Conn: conn} }
 
+// NetConn returns the connection below. Use it only when TLS does no more.
+func (b *batch) NetConn() net.Conn { return b.Conn }
+
 // hold buffers writes until release.
 func (b *batch) hold() {
 	b.mu.Lock()

@@ -67,6 +67,7 @@ var _ = Describe("A fleet on ::1 alone", Label("matrix"), func() {
 	for what, tunnel := range map[string]string{
 		"through the hub's API server":   fleet.TunnelNative,
 		"through the port for agents":    fleet.TunnelPort,
+		"on data connections":            fleet.TunnelData,
 		"by Konnectivity, at that port,": fleet.TunnelKonnectivity,
 	} {
 		It("registers its members and reaches them "+what+" with requests and watches", func(ctx SpecContext) {

@@ -6,7 +6,9 @@
 package tunnel_test
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -45,9 +47,7 @@ func start(ctx context.Context, o fleet.Options) *fleet.Fleet {
 	GinkgoHelper()
 	home, err := env.Home()
 	Expect(err).NotTo(HaveOccurred())
-	if o.Tunnel == "" {
-		o.Tunnel = fleet.TunnelPort
-	}
+	o.Tunnel = cmp.Or(o.Tunnel, os.Getenv("FLEETGATE_TUNNEL"), fleet.TunnelPort)
 	o.Dir, o.BinDir, o.Verbosity = GinkgoT().TempDir(), filepath.Join(home, "bin"), 2
 	started, err := fleet.Start(ctx, o)
 	if started != nil {
@@ -81,11 +81,22 @@ func throughHub(f *fleet.Fleet) kubernetes.Interface {
 	return client
 }
 
-var _ = Describe("An agent that can reach the gateway's own port", Ordered, func() {
+var _ = Describe("An agent that can reach the gateway's own port", Ordered, func() { atPort(fleet.TunnelPort) })
+
+var _ = Describe("An agent with data connections", Ordered, func() { atPort(fleet.TunnelData) })
+
+// dataConnections returns how many data connections agents have opened to the gateway.
+func dataConnections(ctx context.Context, f *fleet.Fleet) (float64, error) {
+	metrics, err := scrape(ctx, f.GatewayMetrics())
+	return metrics[`fleetgate_tunnel_data_connections_total{member="`+member+`",result="opened"}`], err
+}
+
+// atPort are the specs of both ways to carry bytes to the gateway's own port.
+func atPort(way string) {
 	var running *fleet.Fleet
 	tunnelPath := func(ctx context.Context) (string, error) { return tunnelPath(ctx, running.Members[0]) }
 
-	BeforeAll(func(ctx SpecContext) { running = start(ctx, fleet.Options{Members: []string{member}}) })
+	BeforeAll(func(ctx SpecContext) { running = start(ctx, fleet.Options{Members: []string{member}, Tunnel: way}) })
 
 	It("moves its tunnel there, and is reached through it", func(ctx SpecContext) {
 		Eventually(tunnelPath).WithContext(ctx).Should(Equal("port"))
@@ -96,6 +107,7 @@ var _ = Describe("An agent that can reach the gateway's own port", Ordered, func
 			}
 			return err
 		}).WithContext(ctx).Should(Succeed())
+		Expect(dataConnections(ctx, running)).To(BeNumerically(map[bool]string{true: ">", false: "=="}[way == fleet.TunnelData], 0))
 	})
 
 	It("reconnects after the gateway was killed", func(ctx SpecContext) {
@@ -112,4 +124,4 @@ var _ = Describe("An agent that can reach the gateway's own port", Ordered, func
 			Delete(ctx, clusterv1beta1.AgentCredentialSecret, metav1.DeleteOptions{})).To(Succeed())
 		Eventually(tunnelPath).WithContext(ctx).WithTimeout(15*time.Second).ShouldNot(Equal("port"), "the tunnel was not ended")
 	})
-})
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	configv1alpha1 "fleetgate.io/fleetgate/pkg/apis/config/v1alpha1"
 	"fleetgate.io/fleetgate/test/support/env"
@@ -20,12 +21,16 @@ const (
 	TunnelNative = "native"
 	// TunnelPort speaks the same protocol; the gateway has a port of its own for agents.
 	TunnelPort = "port"
+	// TunnelData is TunnelPort with data connections.
+	TunnelData = "data"
 	// TunnelKonnectivity has the agents speak the protocol of Konnectivity, straight to
 	// that port.
 	TunnelKonnectivity = "konnectivity"
 )
 
-func (f *Fleet) hasAgentsPort() bool { return f.Tunnel == TunnelPort || f.Tunnel == TunnelKonnectivity }
+func (f *Fleet) hasAgentsPort() bool {
+	return slices.Contains([]string{TunnelPort, TunnelData, TunnelKonnectivity}, f.Tunnel)
+}
 
 func (f *Fleet) gatewayTunnelArgs() ([]string, error) {
 	if !f.hasAgentsPort() {
@@ -35,19 +40,26 @@ func (f *Fleet) gatewayTunnelArgs() ([]string, error) {
 		"--agents-address=" + f.AgentsAddress(),
 		fmt.Sprintf("--agents-port=%d", f.tunnelPort),
 	}
-	if f.Tunnel != TunnelKonnectivity {
+	fields := map[string]string{
+		TunnelData: "tunnels: {dataConnections: true}", TunnelKonnectivity: "tunnels: {konnectivity: {agents: true}}",
+	}[f.Tunnel]
+	if fields == "" {
 		return args, nil
 	}
-	config, err := env.ConfigFlag(f.Dir, configv1alpha1.GatewayKind, "tunnels: {konnectivity: {agents: true}}")
+	config, err := env.ConfigFlag(f.Dir, configv1alpha1.GatewayKind, fields)
 	return append(args, config), err
 }
 
 func (f *Fleet) agentTunnelArgs() ([]string, error) {
-	if f.Tunnel != TunnelKonnectivity {
+	fields := map[string]string{
+		TunnelData: "tunnel: {dataConnections: true}",
+		TunnelKonnectivity: fmt.Sprintf("tunnel: {protocol: %s, server: %q, serverName: localhost, caFile: %q}",
+			TunnelKonnectivity, f.AgentsAddress(), f.tunnelCAFile()),
+	}[f.Tunnel]
+	if fields == "" {
 		return nil, nil
 	}
-	config, err := env.ConfigFlag(f.Dir, configv1alpha1.AgentKind, fmt.Sprintf(
-		"tunnel: {protocol: %s, server: %q, serverName: localhost, caFile: %q}", TunnelKonnectivity, f.AgentsAddress(), f.tunnelCAFile()))
+	config, err := env.ConfigFlag(f.Dir, configv1alpha1.AgentKind, fields)
 	return []string{config}, err
 }
 

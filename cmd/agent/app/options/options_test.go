@@ -58,6 +58,9 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			o.Tunnel.Protocol, o.Tunnel.CertFile, o.Tunnel.Allow = "konnectivity", "a", []string{"10.0.0.1"}
 		},
 			[]string{"tunnel.server: Invalid value", "tunnel.certFile: Forbidden: set both or neither", "tunnel.allow: Invalid value"}},
+		"data connections of Konnectivity": {func(o *Options) {
+			o.Tunnel.Protocol, o.Tunnel.Server, o.Tunnel.DataConnections = "konnectivity", "gateway:8091", true
+		}, []string{"tunnel.dataConnections: Forbidden: has no effect without protocol native"}},
 		"a server of the native tunnel": {func(o *Options) { o.Tunnel.Server = "a:1" }, []string{"tunnel: Forbidden: has no effect without protocol konnectivity"}},
 		"another protocol":              {func(o *Options) { o.Tunnel.Protocol = "x" }, []string{`tunnel.protocol: Unsupported value: "x"`}},
 		"addresses": {func(o *Options) { o.Process.MetricsBindAddress, o.Process.HealthProbeBindAddress = "x", "0" },

@@ -31,6 +31,7 @@ func (o *Options) validateTunnel() field.ErrorList {
 	}
 	useless := given.Server != "" || given.CAFile != "" || given.ServerName != "" || given.CertFile != "" || len(given.Allow) > 0
 	all = append(all, configfile.Without(at, given.Protocol == tunnelNative && useless, "protocol konnectivity")...)
+	all = append(all, configfile.Without(at.Child("dataConnections"), o.SpeaksKonnectivity() && given.DataConnections, "protocol native")...)
 	all = append(all, configfile.Together(at.Child("certFile"), "set both or neither of certFile and keyFile", given.CertFile != "", given.KeyFile != "")...)
 	if _, err := konnectivity.ParseAllow(given.Allow); err != nil {
 		all = append(all, field.Invalid(at.Child("allow"), given.Allow, err.Error()))

@@ -63,6 +63,8 @@ func TestValidateReportsEveryErrorAtOnce(t *testing.T) {
 			k.Agents, k.FrontendsAddress, k.Allow, k.Streams, k.APIServer = true, "8090", []string{"10.0.0.1"}, 0, "kubernetes"
 		}, []string{"tunnels.konnectivity.agents: Forbidden: has no effect without tunnels.agentsAddress (--agents-address)", `tunnels.konnectivity.frontendsAddress: Invalid value: "8090"`,
 			`reading "10.0.0.1"`, "tunnels.konnectivity.streams: Invalid value: 0: must be between 1 and 16", `tunnels.konnectivity.apiServer: Invalid value: "kubernetes"`}},
+		"data connections without a port for agents": {func(o *Options) { o.Tunnels.DataConnections = true },
+			[]string{"tunnels.dataConnections: Forbidden: has no effect without tunnels.agentsAddress (--agents-address)"}},
 		"one CA for agents and frontends": {func(o *Options) {
 			o.Tunnels.AgentsAddress, o.Tunnels.AgentsClientCAFile, o.Tunnels.Konnectivity.FrontendsCAFile = "gateway:8091", "ca.pem", "ca.pem"
 		}, []string{"must differ from tunnels.agentsClientCAFile"}},

@@ -51,6 +51,7 @@ func (o *Tunnels) Validate() field.ErrorList {
 	}
 	const needed = "tunnels.agentsAddress (--agents-address)"
 	all = append(all, configfile.Without(at.Child("agentsClientCAFile"), o.AgentsClientCAFile != "" && o.AgentsAddress == "", needed)...)
+	all = append(all, configfile.Without(at.Child("dataConnections"), o.DataConnections && o.AgentsAddress == "", needed)...)
 	all = append(all, configfile.Without(at.Child("konnectivity", "agents"), o.Konnectivity.Agents && o.AgentsAddress == "", needed)...)
 	if o.AgentsClientCAFile != "" && o.AgentsClientCAFile == o.Konnectivity.FrontendsCAFile {
 		all = append(all, field.Invalid(at.Child("konnectivity", "frontendsCAFile"), o.AgentsClientCAFile,

@@ -135,8 +135,11 @@ type WorksConfiguration struct {
 // TunnelConfiguration configures the tunnel to the hub.
 type TunnelConfiguration struct {
 	// Protocol of the tunnel: native, or konnectivity for a gateway or another server that accepts
-	// Konnectivity agents. The other fields belong to konnectivity.
+	// Konnectivity agents. The other fields but dataConnections belong to konnectivity.
 	Protocol string `json:"protocol"`
+	// DataConnections opens additional connections to the gateway's agents' port, if the gateway asks
+	// for them with its field of that name. Used with protocol native.
+	DataConnections bool `json:"dataConnections"`
 	// Server is the address (host:port) at which the server accepts agents.
 	Server string `json:"server"`
 	// ServerName is the name for which the certificate of the server must be valid. If unset, the host

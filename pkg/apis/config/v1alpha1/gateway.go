@@ -176,6 +176,10 @@ type TunnelsConfiguration struct {
 	// AgentsClientCAFile is the PEM file of a CA for client certificates of agents at agentsPort,
 	// accepted besides tokens. The common name is the user.
 	AgentsClientCAFile string `json:"agentsClientCAFile"`
+	// DataConnections asks agents with a tunnel at agentsPort to connect there again for each
+	// connection to their API server. It carries the TLS of that connection without encrypting it
+	// again. The field of that name in the configuration of an agent must be true too.
+	DataConnections bool `json:"dataConnections"`
 	// PeerPort is the port on which replicas of the gateway forward requests to the replica that holds
 	// the tunnel of a member; 8092 is the usual value. If 0, replicas do not forward requests.
 	PeerPort int `json:"peerPort"`
