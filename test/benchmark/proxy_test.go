@@ -5,9 +5,11 @@ package benchmark
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -80,7 +82,7 @@ type proxyBed struct {
 func newProxyBed(b *testing.B) *proxyBed {
 	b.Helper()
 	ctrl.SetLogger(logr.Discard())
-	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, Tunnel: fleet.TunnelPort, GatewayArgs: gatewayFlags()})}
+	bed := &proxyBed{fleet: startFleetWith(b, "proxy", fleet.Options{Members: []string{"member-1"}, Tunnel: cmp.Or(os.Getenv(tunnelVariable), fleet.TunnelPort), GatewayArgs: gatewayFlags()})}
 	bed.entrances = []*entrance{
 		newEntrance(b, "direct", bed.direct(b)), newEntrance(b, "gateway", bed.ownEndpoint(b)), newEntrance(b, "hub", bed.throughHub(b)),
 	}

@@ -7,6 +7,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +28,11 @@ import (
 
 const (
 	// farEndVariable makes this program the member's end of a path: the agent of a tunnel to the
-	// gateway at that address, or a server with TLS if it is farEndTLS.
+	// gateway at that address, or a server with TLS if it is farEndTLS. After the prefix
+	// farEndAtPort, the agent moves to the gateway's port, and the server behind it has TLS.
 	farEndVariable = "FLEETGATE_FAR_END"
 	farEndTLS      = "tls"
+	farEndAtPort   = "port:"
 	// The CPU of each end.
 	gatewayCPU, memberCPU = 0, 1
 )
@@ -55,6 +59,46 @@ func tunnelsApart() []tunneltest.Path {
 			tunneltest.Eventually(b, "the member is connected", func() bool { return registry.Connected(tunnelMember) })
 			return far, func() (net.Conn, error) { return registry.DialMember(b.Context(), tunnelMember, tunnel.APIServer) }
 		}),
+		// The next two are what a gateway does: TLS to the API server in a session, and on a data
+		// connection.
+		apart("native-tls-apart", func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer) { return openAtPort(b, false) }),
+		apart("data-apart", func(b *testing.B) (*farEnd, tunneltest.BenchmarkDialer) { return openAtPort(b, true) }),
+	}
+}
+
+// openAtPort has the agent at the gateway's port.
+func openAtPort(b *testing.B, dataConnections bool) (*farEnd, tunneltest.BenchmarkDialer) {
+	b.Helper()
+	secured, client := tunneltest.BenchmarkTLS()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	info := tunnel.Info{Port: &tunnel.PortInfo{
+		Address: listener.Addr().String(), ServerName: client.ServerName,
+		CA: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]})),
+	}}
+	registry := tunneltest.NewRegistry(b, tunnel.Options{
+		MaxStreamsPerSession: tunnelStreams, DataConnections: dataConnections, Info: func() tunnel.Info { return info },
+	})
+	port := &tunnel.Port{
+		Registry: registry, TLS: secured,
+		Path: func(string) (string, bool) { return tunnelMember, true },
+		Authenticate: func(context.Context, string) (string, time.Time, bool, error) {
+			return tunnelMember, time.Time{}, true, nil
+		},
+		IsAgentOf: func(context.Context, string, string) (bool, error) { return true, nil },
+	}
+	background(b, func(ctx context.Context) error { return port.Serve(ctx, listener) })
+	far := startFarEnd(b, farEndAtPort+tunneltest.Serve(b, "127.0.0.1", func(c *net.TCPConn) {
+		_ = registry.Serve(b.Context(), tunnelMember, tls.Server(native.Batch(c), secured))
+	}))
+	return far, func() (net.Conn, error) {
+		conn, err := registry.DialMember(b.Context(), tunnelMember, tunnel.APIServer)
+		if err != nil {
+			return nil, err
+		}
+		return tls.Client(conn, client), nil
 	}
 }
 
@@ -127,7 +171,8 @@ func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
 	}
 	defer listener.Close()
 	secured, client := tunneltest.BenchmarkTLS()
-	if gateway == farEndTLS {
+	gateway, atPort := strings.CutPrefix(gateway, farEndAtPort)
+	if gateway == farEndTLS || atPort {
 		listener = tls.NewListener(listener, secured)
 	}
 	go func() {
@@ -145,6 +190,10 @@ func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if gateway != farEndTLS {
+		moved, once := make(chan struct{}), sync.Once{}
+		atPortOf := func(port tunnel.PortInfo, token string) *tunnel.HubDialer {
+			return &tunnel.HubDialer{URL: "https://" + port.Address, TLS: client, Token: func(context.Context) (string, error) { return token, nil }}
+		}
 		agent := &tunnel.Connector{
 			Member: tunnelMember, MaxStreams: tunnelStreams,
 			Targets: map[string]tunnel.Target{tunnel.APIServer: tunnel.TCP(listener.Addr().String())},
@@ -155,8 +204,22 @@ func serveFarEnd(gateway string, life io.Reader, out io.Writer) error {
 				}
 				return tls.Client(native.Batch(raw), client), nil
 			},
+			Direct: func(ctx context.Context, port tunnel.PortInfo) (net.Conn, error) {
+				return atPortOf(port, "token").Dial(ctx)
+			},
+			Data: func(ctx context.Context, port tunnel.PortInfo, nonce string) (*net.TCPConn, error) {
+				return atPortOf(port, nonce).DialData(ctx)
+			},
+			OnStateChange: func(s tunnel.State) {
+				if s.Path == tunnel.ViaPort {
+					once.Do(func() { close(moved) })
+				}
+			},
 		}
 		go func() { _ = agent.Run(ctx) }()
+		if atPort {
+			<-moved
+		}
 	}
 	if _, err := fmt.Fprintln(out, listener.Addr()); err != nil {
 		return err
