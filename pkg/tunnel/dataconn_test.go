@@ -102,7 +102,12 @@ func (b *dataBed) join(t testing.TB, member string, open opener, targets map[str
 
 func (b *dataBed) dial(t *testing.T, member string) net.Conn {
 	t.Helper()
-	conn, err := b.DialMember(t.Context(), member, tunnel.APIServer)
+	return dialTarget(t, b.Registry, member, tunnel.APIServer)
+}
+
+func dialTarget(t *testing.T, gateway *tunnel.Registry, member, target string) net.Conn {
+	t.Helper()
+	conn, err := gateway.DialMember(t.Context(), member, target)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,12 +154,7 @@ func TestDataConnection_CarriesBytesInsteadOfSession(t *testing.T) {
 func TestDataConnection_IsOnlyForTheAPIServer(t *testing.T) {
 	b := newDataBed(t)
 	b.join(t, "one", b.open("one"), apiServerAt(tunneltest.Serve(t, "127.0.0.1", tunneltest.Echo)))
-	conn, err := b.DialMember(t.Context(), "one", tunnel.Agent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	pingPong(t, conn)
+	pingPong(t, dialTarget(t, b.Registry, "one", tunnel.Agent))
 	if b.tried.Load() != 0 {
 		t.Error("the bytes for the agent itself, which are plain text, had a data connection")
 	}
@@ -364,7 +364,7 @@ func TestDataConnection_LimitsNonces(t *testing.T) {
 	}
 }
 
-// Whoever uses the nonce sends nothing until it has the response: such bytes could be read below TLS.
+// A client must not send bytes before it has the response: the gateway could read them as TLS or below TLS.
 func TestDataConnection_RefusesBytesBeforeTheResponse(t *testing.T) {
 	b := newDataBed(t)
 	b.join(t, "one", func(_ context.Context, address, nonce string) (*net.TCPConn, error) {
@@ -481,11 +481,7 @@ func TestDataConnection_LeadsToGatewayThatAsks(t *testing.T) {
 	}, apiServerAt(tunneltest.Serve(t, "127.0.0.1", tunneltest.Echo)))
 	asking.addresses <- serving(holding.address)
 	eventually(t, func() bool { return asking.Reachable("one") })
-	conn, err := asking.DialMember(t.Context(), "one", tunnel.APIServer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dialTarget(t, asking.Registry, "one", tunnel.APIServer)
 	pingPong(t, conn)
 	if b.opened.Load() != 1 || b.tried.Load() != 2 {
 		t.Errorf("%d were opened after %d attempts, want 1 after 2", b.opened.Load(), b.tried.Load())
@@ -505,12 +501,7 @@ func TestDataConnection_StaysAtGatewayWithSession(t *testing.T) {
 	asking.addresses <- serving(holding.address)
 	eventually(t, func() bool { return asking.Reachable("one") })
 	for range 2 {
-		conn, err := asking.DialMember(t.Context(), "one", tunnel.APIServer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		pingPong(t, conn)
+		pingPong(t, dialTarget(t, asking.Registry, "one", tunnel.APIServer))
 	}
 	// The gateway with the session offers one of its own for the second connection.
 	if b.opened.Load() != 1 || b.tried.Load() != 11 {

@@ -83,6 +83,7 @@ var _ = Describe("Completion and availability", func() {
 			g.Expect(seen(ctx)).To(HaveLen(1))
 		}).WithContext(ctx).Should(Succeed())
 		waitAvailable(ctx, "r07")
+		Expect(seen(ctx)).To(HaveLen(1))
 	}, SpecTimeout(4*time.Minute))
 
 	It("sees how a Job ended that its TTL removes at once", func(ctx SpecContext) {
