@@ -3,6 +3,8 @@
 
 package v1alpha1
 
+import authenticationv1beta1 "fleetgate.io/fleetgate/pkg/apis/authentication/v1beta1"
+
 // Labels of objects that belong to an add-on.
 const (
 	// AddOnNameLabel is on ManifestWorks and other objects of an add-on. Its value is the name of
@@ -40,7 +42,7 @@ const (
 // TokenSubject is whom the agent of an add-on authenticates as with a token. An agent of the cluster reports it
 // to the add-on's manager, which keeps it and grants it the agent's rights.
 func TokenSubject(cluster, addOn string) Subject {
-	return Subject{User: "system:serviceaccount:" + cluster + ":" + addOn + TokenAccountSuffix}
+	return Subject{User: authenticationv1beta1.UsernameIn(cluster, addOn+TokenAccountSuffix)}
 }
 
 // Annotations.
