@@ -62,6 +62,23 @@ func TestResponds_FalseForPausedPeerAndSessionContinues(t *testing.T) {
 	}
 }
 
+// A peer may stop right after it has responded. The next probe should not have to wait for the end of this one.
+func TestResponds_TrueSoonAfterResponse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := net.Pipe()
+		gateway, agent := New(a, Gateway, Options{}), New(b, Agent, Options{})
+		defer gateway.Close()
+		defer agent.Close()
+		began := time.Now()
+		if !gateway.Responds(t.Context()) {
+			t.Error("a peer that responds counts as unresponsive")
+		}
+		if took := time.Since(began); took > probeCheck {
+			t.Errorf("the probe took %v, want at most %v", took, probeCheck)
+		}
+	})
+}
+
 // deaf reads nothing and sends nothing.
 func deaf(t *testing.T) *Multiplexer {
 	t.Helper()
