@@ -78,7 +78,6 @@ var jsonOtherwise = map[string]string{
 	"pkg/apiserver/fleetview/splice/columns.go":         "columns are those of one table, of a mebibyte at most",
 	"pkg/apiserver/fleetview/splice/reader.go":          ofItems,
 	"pkg/apiserver/fleetview/splice/mark.go":            ofItems,
-	"pkg/apiserver/fleetview/splice/scan.go":            ofItems,
 	"pkg/apiserver/fleetview/splice/stream.go":          ofItems,
 	"cmd/kubectl-fleetgate/app/":                        ofPeople,
 	"pkg/inspect/":                                      ofPeople,

@@ -22,6 +22,8 @@ type Marker struct {
 	name  int
 	// rows is true if the items are rows of a table.
 	rows bool
+
+	parser parser
 }
 
 // Mark appends an item of a list, as a member wrote it, with the mark.
@@ -34,7 +36,7 @@ func (m *Marker) Mark(into, item []byte) ([]byte, error) {
 
 // Object appends an object, as a member wrote it, with the mark.
 func (m *Marker) Object(into, object []byte) ([]byte, error) {
-	all, err := fields(object)
+	all, err := m.parser.fields(object)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +74,7 @@ func appendFields(into, object []byte, all []field) []byte {
 }
 
 func (m *Marker) metadata(into, metadata []byte) ([]byte, error) {
-	all, err := fields(metadata)
+	all, err := m.parser.fields(metadata)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func (m *Marker) labels(into, metadata []byte, labels *field) ([]byte, error) {
 		return m.appendLabels(into, nil, nil), nil
 	}
 	text := metadata[labels.from:labels.to]
-	all, err := fields(text)
+	all, err := m.parser.fields(text)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func (m *Marker) labels(into, metadata []byte, labels *field) ([]byte, error) {
 func (m *Marker) appendLabels(into, text []byte, all []field) []byte {
 	into = append(into, '{')
 	for _, f := range all {
-		if f.key != m.Label {
+		if string(f.key) != m.Label {
 			into = append(into, text[f.begin:f.to]...)
 			into = append(into, ',')
 		}
@@ -159,7 +161,7 @@ func appendText(into []byte, text string) []byte {
 
 // Row appends a row of a table with the member in its first cell.
 func (m *Marker) Row(into, row []byte) ([]byte, error) {
-	all, err := fields(row)
+	all, err := m.parser.fields(row)
 	if err != nil {
 		return nil, err
 	}
@@ -195,12 +197,8 @@ func (m *Marker) Row(into, row []byte) ([]byte, error) {
 func (m *Marker) row(into, row []byte, cells *field) ([]byte, error) {
 	var values [][]byte
 	if cells != nil {
-		text := row[cells.from:cells.to]
-		err := elements(text, '[', func(begin, end int) error {
-			values = append(values, text[begin:end])
-			return nil
-		})
-		if err != nil {
+		var err error
+		if values, err = m.parser.elements(row[cells.from:cells.to]); err != nil {
 			return nil, err
 		}
 	}

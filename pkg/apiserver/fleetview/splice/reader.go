@@ -5,6 +5,7 @@ package splice
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,30 +47,29 @@ type Reader struct {
 	// Metadata is the list's own.
 	Metadata Metadata
 
-	source source
-	item   []byte
-	// inside is true between the first and the last item; first before the first.
-	inside, first, read bool
+	source *source
+	// inside is true between the first and the last item; read once the first was reached.
+	inside, read bool
 }
 
 // NewReader returns a Reader of one reply.
 func NewReader(in io.Reader) *Reader {
-	return &Reader{source: source{bufio.NewReaderSize(in, window)}}
+	return &Reader{source: newSource(bufio.NewReaderSize(in, window))}
 }
 
 // Open reads up to the first item. It fails if the reply is not a list.
 func (r *Reader) Open() error {
-	if err := r.source.take('{'); err != nil {
-		return err
+	err := r.source.token('{')
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
 	}
-	r.first = true
-	if err := r.toItems(); err != nil {
-		return err
+	if err == nil {
+		err = r.toItems()
 	}
-	if !r.read {
+	if err == nil && !r.read {
 		return fmt.Errorf("%w: it has no items", errSyntax)
 	}
-	return nil
+	return err
 }
 
 // Next returns the bytes of the next item; they are valid until the next call. After the last item
@@ -78,49 +78,29 @@ func (r *Reader) Next() ([]byte, error) {
 	if !r.inside {
 		return nil, io.EOF
 	}
-	c, err := r.source.next()
-	if err != nil {
+	if r.source.next() != ']' {
+		return r.source.value(MaxItem)
+	}
+	if err := r.source.token(']'); err != nil {
 		return nil, err
 	}
-	if c == ']' {
-		if err := r.source.take(']'); err != nil {
-			return nil, err
-		}
-		r.inside, r.first = false, false
-		if err := r.toItems(); err != nil {
-			return nil, err
-		}
-		return nil, io.EOF
+	r.inside = false
+	if err := r.toItems(); err != nil {
+		return nil, err
 	}
-	if !r.first {
-		if err := r.source.take(','); err != nil {
-			return nil, err
-		}
-	}
-	r.first = false
-	r.item, err = r.source.value(r.item[:0], MaxItem)
-	return r.item, err
+	return nil, io.EOF
 }
 
 // toItems reads fields up to the array of items, or the end of the list.
 func (r *Reader) toItems() error {
-	for {
-		c, err := r.source.next()
+	for r.source.next() != '}' {
+		name, err := r.source.value(maxHead)
 		if err != nil {
 			return err
 		}
-		if c == '}' {
-			return r.end()
-		}
-		if !r.first {
-			if err := r.source.take(','); err != nil {
-				return err
-			}
-		}
-		r.first = false
-		key, err := r.key()
-		if err != nil {
-			return err
+		var key string
+		if err := json.Unmarshal(name, &key); err != nil {
+			return fmt.Errorf("%w: %w", errSyntax, err)
 		}
 		if key == "items" || key == "rows" {
 			if begun, err := r.begin(key); begun || err != nil {
@@ -128,7 +108,7 @@ func (r *Reader) toItems() error {
 			}
 			continue
 		}
-		value, err := r.source.value(nil, maxHead)
+		value, err := r.source.value(maxHead)
 		if err != nil {
 			return err
 		}
@@ -136,18 +116,7 @@ func (r *Reader) toItems() error {
 			return err
 		}
 	}
-}
-
-func (r *Reader) key() (string, error) {
-	text, err := r.source.value(nil, maxHead)
-	if err != nil {
-		return "", err
-	}
-	var key string
-	if err := json.Unmarshal(text, &key); err != nil {
-		return "", fmt.Errorf("%w: %w", errSyntax, err)
-	}
-	return key, r.source.take(':')
+	return r.end()
 }
 
 // begin enters the array of items. A list without items may say null.
@@ -156,24 +125,13 @@ func (r *Reader) begin(key string) (begun bool, err error) {
 		return false, fmt.Errorf("%w: unexpected %q", errSyntax, key)
 	}
 	r.read = true
-	c, err := r.source.next()
-	if err != nil {
+	if r.source.next() == 'n' {
+		return false, r.source.token('n')
+	}
+	if err := r.source.token('['); err != nil {
 		return false, err
 	}
-	if c == 'n' {
-		null, err := r.source.value(nil, maxHead)
-		if err != nil {
-			return false, err
-		}
-		if string(null) != "null" {
-			return false, errSyntax
-		}
-		return false, nil
-	}
-	if err := r.source.take('['); err != nil {
-		return false, err
-	}
-	r.inside, r.first = true, true
+	r.inside = true
 	return true, nil
 }
 
@@ -195,7 +153,7 @@ func (r *Reader) set(key string, value []byte) error {
 		if r.read || r.Columns != nil {
 			return fmt.Errorf("%w: its columns come late or twice", errSyntax)
 		}
-		r.Columns = value
+		r.Columns = bytes.Clone(value)
 		return nil
 	default:
 		return nil
@@ -212,17 +170,11 @@ func (r *Reader) set(key string, value []byte) error {
 
 // end reads the brace that ends the list. Nothing may follow it.
 func (r *Reader) end() error {
-	if err := r.source.take('}'); err != nil {
+	if err := r.source.token('}'); err != nil {
 		return err
 	}
 	if r.Kind == "" {
 		return fmt.Errorf("%w: it has no kind", errSyntax)
 	}
-	switch _, err := r.source.next(); {
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return nil
-	case err != nil:
-		return err
-	}
-	return fmt.Errorf("%w: there is something behind it", errSyntax)
+	return r.source.end()
 }

@@ -4,12 +4,12 @@
 package splice
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // errSyntax means that a reply is not JSON of the expected shape.
@@ -21,148 +21,104 @@ var ErrTooLarge = errors.New("one object of the reply is larger than any API ser
 // IsMalformed is true for errors about what a member sent, not about whether all of it arrived.
 func IsMalformed(err error) bool { return errors.Is(err, errSyntax) || errors.Is(err, ErrTooLarge) }
 
-// scanner follows the nesting of one JSON value, byte by byte. It only finds the end of a value;
-// json.Valid checks the value.
-type scanner struct {
-	depth             int
-	inString, escaped bool
-	scalar            bool
+// lenient are the options with which encoding/json reads too: what one member's clients accept is not
+// refused here. Keys that matter are looked up with only, which refuses duplicates.
+func lenient() []jsontext.Options {
+	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 }
-
-// step takes the next byte of a value. It reports that the value has ended with this byte, or, for
-// a number or a literal, before it.
-func (s *scanner) step(c byte) (ended, before bool) {
-	switch {
-	case s.escaped:
-		s.escaped = false
-	case s.inString && c == '\\':
-		s.escaped = true
-	case s.inString && c == '"':
-		s.inString = false
-		return s.depth == 0, false
-	case s.inString:
-	case s.scalar && (c == ',' || c == '}' || c == ']' || c == ':' || isSpace(c)):
-		return true, true
-	case s.scalar:
-	case c == '"':
-		s.inString = true
-	case c == '{' || c == '[':
-		s.depth++
-	case c == '}' || c == ']':
-		s.depth--
-		return s.depth <= 0, false
-	case s.depth == 0:
-		s.scalar = true
-	}
-	return false, false
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // source reads JSON values from a stream.
-type source struct{ in *bufio.Reader }
-
-// next is the next byte that is not white space, without consuming it.
-func (s *source) next() (byte, error) {
-	for {
-		c, err := s.in.ReadByte()
-		if err != nil {
-			return 0, truncated(err)
-		}
-		if !isSpace(c) {
-			return c, s.in.UnreadByte()
-		}
-	}
+type source struct {
+	in      limitedReader
+	decoder jsontext.Decoder
 }
 
-// take reads one byte that must be c.
-func (s *source) take(c byte) error {
-	got, err := s.next()
+func newSource(in io.Reader) *source {
+	s := &source{in: limitedReader{in: in}}
+	s.decoder.Reset(&s.in, lenient()...)
+	return s
+}
+
+// next is the kind of the next token, without consuming it. It is not valid if there is none; the
+// method that reads it returns the reason.
+func (s *source) next() jsontext.Kind {
+	s.allow(maxHead)
+	return s.decoder.PeekKind()
+}
+
+// token reads one token that must be of this kind.
+func (s *source) token(kind jsontext.Kind) error {
+	s.allow(maxHead)
+	got, err := s.decoder.ReadToken()
 	if err != nil {
+		return s.reason(err)
+	}
+	if got.Kind() != kind {
+		return fmt.Errorf("%w: %v where %v should be", errSyntax, got.Kind(), kind)
+	}
+	return nil
+}
+
+// end returns nil at the end of the stream.
+func (s *source) end() error {
+	s.allow(maxHead)
+	switch _, err := s.decoder.ReadToken(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return s.reason(err)
+	}
+	return fmt.Errorf("%w: there is something behind it", errSyntax)
+}
+
+// value reads the next value, which must not be longer than limit. It is valid until the next read. The
+// error is io.EOF if the stream ends before it, and is not in the middle of another value.
+func (s *source) value(limit int) ([]byte, error) {
+	s.allow(limit)
+	value, err := s.decoder.ReadValue()
+	if err != nil {
+		return nil, s.reason(err)
+	}
+	if len(value) > limit {
+		return nil, ErrTooLarge
+	}
+	return value, nil
+}
+
+// allow limits what is read from now on, because the decoder buffers a value whatever its length. There
+// may be white space around it.
+func (s *source) allow(limit int) { s.in.left = limit + window - len(s.decoder.UnreadBuffer()) }
+
+// reason translates an error of the decoder, whose text may have keys of the member.
+func (s *source) reason(err error) error {
+	switch {
+	case s.in.err != nil:
+		return s.in.err
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return err
 	}
-	if got != c {
-		return fmt.Errorf("%w: %q where %q should be", errSyntax, got, c)
-	}
-	_, err = s.in.Discard(1)
-	return err
+	return errSyntax
 }
 
-// value appends the next value to into, which must not become longer than limit.
-func (s *source) value(into []byte, limit int) ([]byte, error) {
-	if _, err := s.next(); err != nil {
-		return nil, err
-	}
-	begin := len(into)
-	var at scanner
-	for {
-		if _, err := s.in.Peek(1); err != nil {
-			if at.scalar && errors.Is(err, io.EOF) {
-				break
-			}
-			return nil, truncated(err)
-		}
-		chunk, err := s.in.Peek(s.in.Buffered())
-		if err != nil {
-			return nil, truncated(err)
-		}
-		used, ended := at.through(chunk)
-		if len(into)-begin+used > limit {
-			return nil, ErrTooLarge
-		}
-		into = append(into, chunk[:used]...)
-		if _, err := s.in.Discard(used); err != nil {
-			return nil, err
-		}
-		if ended {
-			break
-		}
-	}
-	if !json.Valid(into[begin:]) {
-		return nil, errSyntax
-	}
-	return into, nil
+// limitedReader fails when more is read than is left.
+type limitedReader struct {
+	in   io.Reader
+	left int
+	// err is why it failed.
+	err error
 }
 
-// through takes bytes until the value ends, and returns how many belong to it.
-func (s *scanner) through(chunk []byte) (used int, ended bool) {
-	quote := -1 // The first quote at or after i, once it is known.
-	for i := 0; i < len(chunk); i++ {
-		if s.inString && !s.escaped {
-			// Most bytes of a list are inside strings. The quote is searched once for all escapes
-			// before it: a member decides how many there are.
-			if quote < i {
-				quote = indexFrom(chunk, i, '"')
-			}
-			if i = indexFrom(chunk[:quote], i, '\\'); i == len(chunk) {
-				break
-			}
-		}
-		ended, before := s.step(chunk[i])
-		switch {
-		case ended && before:
-			return i, true
-		case ended:
-			return i + 1, true
-		}
+func (l *limitedReader) Read(p []byte) (int, error) {
+	if l.left <= 0 {
+		l.err = ErrTooLarge
+		return 0, l.err
 	}
-	return len(chunk), false
-}
-
-// indexFrom is the index of the first c at or after from, or the length of the text.
-func indexFrom(text []byte, from int, c byte) int {
-	if at := bytes.IndexByte(text[from:], c); at >= 0 {
-		return from + at
+	n, err := l.in.Read(p[:min(len(p), l.left)])
+	l.left -= n
+	if n == 0 && !errors.Is(err, io.EOF) {
+		l.err = err
 	}
-	return len(text)
-}
-
-// truncated translates the end of a stream in the middle of a list: the reply broke off.
-func truncated(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
+	return n, err
 }
 
 // maxElements limits the fields of an object, and the cells of a row, that are taken apart. Five bytes
@@ -171,81 +127,89 @@ const maxElements = 100_000
 
 // field is one key of an object with its value, as positions in the object's bytes.
 type field struct {
-	key string
+	key []byte
 	// from and to delimit the value; begin is where the key starts.
 	begin, from, to int
 }
 
-// fields returns the keys of an object that is known to be valid JSON. Keys are unescaped, as every
-// reader of the object unescapes them.
-func fields(object []byte) ([]field, error) {
-	var all []field
-	err := elements(object, '{', func(begin, end int) error {
-		var at scanner
-		used, _ := at.through(object[begin:end])
-		var key string
-		if err := json.Unmarshal(object[begin:begin+used], &key); err != nil {
-			return fmt.Errorf("%w: %w", errSyntax, err)
-		}
-		from := skipSpace(object, begin+used)
-		from = skipSpace(object, from+1) // The colon.
-		all = append(all, field{key: key, begin: begin, from: from, to: end})
-		return nil
-	})
-	return all, err
+// parser takes valid JSON apart. The zero value is ready for use.
+type parser struct {
+	text    bytes.Buffer
+	decoder jsontext.Decoder
 }
 
-// elements calls each with the position of every element of an array, or of every key and value of
-// an object; text is valid JSON.
-func elements(text []byte, opens byte, each func(begin, end int) error) error {
-	i := skipSpace(text, 0)
-	if i >= len(text) || text[i] != opens {
-		return fmt.Errorf("%w: no %q", errSyntax, opens)
-	}
-	i = skipSpace(text, i+1)
-	for count := 0; i < len(text) && text[i] != '}' && text[i] != ']'; count++ {
-		if count == maxElements {
-			return fmt.Errorf("%w: it has more than %d fields", errSyntax, maxElements)
-		}
-		begin, end := i, i
-		for end < len(text) && text[end] != ',' && text[end] != '}' && text[end] != ']' {
-			used := 1
-			if text[end] != ':' {
-				var at scanner
-				used, _ = at.through(text[end:])
-			}
-			end = skipSpace(text, end+max(used, 1))
-		}
-		if err := each(begin, trimSpace(text, end)); err != nil {
-			return err
-		}
-		if end < len(text) && text[end] == ',' {
-			end++
-		}
-		i = skipSpace(text, end)
+// open begins with a text, which has to be of this kind.
+func (p *parser) open(text []byte, kind jsontext.Kind) error {
+	p.text = *bytes.NewBuffer(text)
+	p.decoder.Reset(&p.text, lenient()...)
+	if got, err := p.decoder.ReadToken(); err != nil || got.Kind() != kind {
+		return fmt.Errorf("%w: no %v", errSyntax, kind)
 	}
 	return nil
 }
 
-func skipSpace(text []byte, i int) int {
-	for i < len(text) && isSpace(text[i]) {
-		i++
+// value returns the next value and where it begins, or nil at the end.
+func (p *parser) value() (value []byte, begin int, err error) {
+	if kind := p.decoder.PeekKind(); kind == '}' || kind == ']' {
+		return nil, 0, nil
 	}
-	return i
+	if value, err = p.decoder.ReadValue(); err != nil {
+		return nil, 0, errSyntax
+	}
+	return value, int(p.decoder.InputOffset()) - len(value), nil
 }
 
-func trimSpace(text []byte, end int) int {
-	for end > 0 && isSpace(text[end-1]) {
-		end--
+// fields returns the keys of an object. They are unescaped, as every reader of the object unescapes them.
+func (p *parser) fields(object []byte) ([]field, error) {
+	if err := p.open(object, '{'); err != nil {
+		return nil, err
 	}
-	return end
+	all := make([]field, 0, 8)
+	for {
+		name, begin, err := p.value()
+		if name == nil || err != nil {
+			return all, err
+		}
+		if len(all) == maxElements {
+			return nil, fmt.Errorf("%w: it has more than %d fields", errSyntax, maxElements)
+		}
+		key := name[1 : len(name)-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			if key, err = jsontext.AppendUnquote(nil, name); err != nil {
+				return nil, errSyntax
+			}
+		}
+		value, from, err := p.value()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, field{key: key, begin: begin, from: from, to: from + len(value)})
+	}
+}
+
+// elements returns the elements of an array.
+func (p *parser) elements(array []byte) ([][]byte, error) {
+	if err := p.open(array, '['); err != nil {
+		return nil, err
+	}
+	var all [][]byte
+	for {
+		element, _, err := p.value()
+		if element == nil || err != nil {
+			return all, err
+		}
+		if len(all) == maxElements {
+			return nil, fmt.Errorf("%w: it has more than %d elements", errSyntax, maxElements)
+		}
+		all = append(all, element)
+	}
 }
 
 // only returns the field of a key, or nil; a duplicate key is an error.
 func only(all []field, key string) (*field, error) {
 	var found *field
 	for i := range all {
-		if all[i].key != key {
+		if string(all[i].key) != key {
 			continue
 		}
 		if found != nil {

@@ -165,6 +165,7 @@ func TestReader_RejectsRepliesThatAreNotLists(t *testing.T) {
 		"a table that says so late":   `{"apiVersion":"meta.k8s.io/v1","items":[],"kind":"Table"}`,
 		"a huge item":                 begin + `{"a":"` + strings.Repeat("a", MaxItem) + `"}]}`,
 		"a huge field":                `{"kind":"PodList","x":"` + strings.Repeat("a", maxHead) + `","items":[]}`,
+		"white space without end":     begin + strings.Repeat(" ", MaxItem),
 		"control characters":          begin + "{\"metadata\":{\"name\":\"a\x01\"}}]}",
 	} {
 		t.Run(name, func(t *testing.T) {

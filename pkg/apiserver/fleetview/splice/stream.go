@@ -4,7 +4,6 @@
 package splice
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"encoding/json"
@@ -38,18 +37,12 @@ type Identity struct {
 }
 
 // Stream reads the events of one member's watch.
-type Stream struct {
-	source source
-	text   []byte
-}
+type Stream struct{ source *source }
 
 // NewStream returns a Stream of one watch.
 func NewStream(in io.Reader) *Stream {
-	return &Stream{source: source{bufio.NewReaderSize(in, watchWindow)}}
+	return &Stream{source: newSource(in)}
 }
-
-// watchWindow is the buffer that a watch keeps while nothing happens.
-const watchWindow = 4 << 10
 
 // described is the part of an object that says where a watch is.
 type described struct {
@@ -101,21 +94,15 @@ type named struct {
 
 // Next returns the next event, or io.EOF if the watch ended between two events.
 func (s *Stream) Next() (Event, error) {
-	if _, err := s.source.next(); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return Event{}, io.EOF
-		}
-		return Event{}, err
-	}
-	var err error
-	if s.text, err = s.source.value(s.text[:0], MaxItem); err != nil {
+	text, err := s.source.value(MaxItem)
+	if err != nil {
 		return Event{}, err
 	}
 	var frame struct {
 		Type   string          `json:"type"`
 		Object json.RawMessage `json:"object"`
 	}
-	if err := json.Unmarshal(s.text, &frame); err != nil {
+	if err := json.Unmarshal(text, &frame); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", errSyntax, err)
 	}
 	var of described
@@ -303,7 +290,7 @@ func (m *Member) cellsOf(name string) []any {
 
 // typed adds kind and apiVersion to an object, because items of a list rely on the list's.
 func typed(item []byte, kind, apiVersion string) ([]byte, error) {
-	all, err := fields(item)
+	all, err := new(parser).fields(item)
 	if err != nil {
 		return nil, err
 	}
