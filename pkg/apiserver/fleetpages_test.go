@@ -190,6 +190,9 @@ func TestFleetview_RequestCountsOnceForItsUser(t *testing.T) {
 	var got []string
 	for _, r := range records {
 		got = append(got, fmt.Sprint(r.View, "/", r.Member, " ", r.User, " ", r.Verb, " ", r.Resource, " ", r.Code))
+		if r.Bytes == 0 {
+			t.Errorf("the record of member %q has no bytes", r.Member)
+		}
 	}
 	slices.Sort(got)
 	want := []string{"all/ u list pods 200", "all/a u list pods 200", "all/b u list pods 200", "all/c u list pods 200"}

@@ -5,8 +5,10 @@ package clustergateway
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -40,6 +42,69 @@ func WithNarrowWindow(ctx context.Context) context.Context {
 }
 
 func isNarrow(ctx context.Context) bool { return ctx.Value(narrowKey{}) != nil }
+
+type bodyKey struct{}
+
+// WithBody makes the gateway pass the body of a successful reply to take, before it writes the status
+// line, instead of copying the body to the response writer. The request ends when the body has returned
+// an error, such as io.EOF, or with its context.
+func WithBody(ctx context.Context, take func(io.Reader)) context.Context {
+	return context.WithValue(ctx, bodyKey{}, take)
+}
+
+func passesBody(ctx context.Context) bool { return ctx.Value(bodyKey{}) != nil }
+
+// passBody passes the body of a reply to the function of WithBody.
+func passBody(res *http.Response) {
+	ctx := res.Request.Context()
+	take, ok := ctx.Value(bodyKey{}).(func(io.Reader))
+	if !ok || res.StatusCode != http.StatusOK && res.StatusCode != http.StatusCreated {
+		return
+	}
+	passed := &passedBody{body: res.Body, written: exchangeFrom(ctx).written, ended: make(chan struct{})}
+	res.Body = &awaitedBody{Closer: res.Body, ctx: ctx, passed: passed}
+	take(passed)
+}
+
+// passedBody is the body of a reply for its reader.
+type passedBody struct {
+	body io.Reader
+	// written counts what is read as written to the caller.
+	written *CountedWriter
+	once    sync.Once
+	// ended is closed once err is set.
+	ended chan struct{}
+	err   error
+}
+
+func (b *passedBody) Read(p []byte) (int, error) {
+	n, err := b.body.Read(p)
+	b.written.bytes.Add(int64(n))
+	if err != nil {
+		b.once.Do(func() {
+			b.err = err
+			close(b.ended)
+		})
+	}
+	return n, err
+}
+
+// awaitedBody is the same for the reverse proxy: it is empty, and ends with the body of the reader.
+type awaitedBody struct {
+	io.Closer
+	//nolint:containedctx // A body has its request's context.
+	ctx    context.Context
+	passed *passedBody
+}
+
+func (b *awaitedBody) Read([]byte) (int, error) {
+	select {
+	case <-b.passed.ended:
+		return 0, b.passed.err
+	case <-b.ctx.Done():
+		return 0, context.Cause(b.ctx)
+	}
+}
 
 // ServeMember forwards the request r of a view to one of its members. Path, RawPath and query are
 // what the member gets. The caller of r must be authorized for the member (ProxyAttributes) and

@@ -31,6 +31,8 @@ type exchange struct {
 	ended error
 	// slow is true if the gateway ended the reply because its reader was too slow.
 	slow atomic.Bool
+	// written counts the reply.
+	written *CountedWriter
 }
 
 type exchangeKey struct{}
@@ -56,7 +58,10 @@ func (h *Handler) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 	reply := &cutReply{ResponseWriter: w}
 	defer reply.end(ctx, x)
 	proxy := h.replies
-	if x.request.isWatch() || isNarrow(ctx) {
+	switch {
+	case passesBody(ctx):
+		proxy = h.passed
+	case x.request.isWatch():
 		proxy = h.watches
 	}
 	proxy.ServeHTTP(reply, r.WithContext(context.WithValue(ctx, exchangeKey{}, x)))

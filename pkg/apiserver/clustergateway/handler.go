@@ -27,6 +27,8 @@ const (
 	// watchBuffer is the same for a watch, which keeps its buffer while nothing happens. Most
 	// events fit into it.
 	watchBuffer = 4 << 10
+	// passedBuffer is the same for a reply whose body is passed: only that of an error is copied.
+	passedBuffer = 512
 )
 
 // Handler forwards requests to members. Authentication, authorization and WithParsed run before it.
@@ -39,9 +41,9 @@ type Handler struct {
 	reviews     *reviews
 	metrics     *metrics
 	spans       spans
-	// replies and watches differ in the size of their copy buffers.
-	replies, watches    *httputil.ReverseProxy
-	watching, streaming inFlight
+	// replies, watches and passed differ in the size of their copy buffers.
+	replies, watches, passed *httputil.ReverseProxy
+	watching, streaming      inFlight
 }
 
 // New returns a Handler for a Config with defaults. The serializer encodes refusals in the format that the caller accepts.
@@ -66,7 +68,7 @@ func New(c Config, hub Authorizers, serializer runtime.NegotiatedSerializer) (*H
 	dialer := h.spans.ofDials(c.Dialer)
 	h.routes = &routes{byMember: map[string]*route{}, newRoute: func(member string) *route { return newRoute(member, c, dialer, readers) }}
 	h.access = &access{members: c.Members, routes: h.routes, authorizer: hub.Requests, memberRequests: c.AuthorizeMemberRequests, memberGroups: c.MemberGroups}
-	h.replies, h.watches = h.newProxy(copyBuffer), h.newProxy(watchBuffer)
+	h.replies, h.watches, h.passed = h.newProxy(copyBuffer), h.newProxy(watchBuffer), h.newProxy(passedBuffer)
 	c.Members.OnGone(func(member string) {
 		h.routes.forget(member)
 		h.metrics.forget(member)
@@ -157,5 +159,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	annotate(r.Context(), record)
 	ctx, end := h.spans.begin(r.Context(), p.request)
 	defer func() { end(counted.Status()) }()
+	x.written = counted
 	h.forward(counted, r.WithContext(ctx), x)
 }

@@ -71,6 +71,7 @@ func checkReply(res *http.Response) error {
 	}
 	res.Header.Set("X-Content-Type-Options", "nosniff")
 	res.Header.Set("Content-Security-Policy", "sandbox")
+	passBody(res)
 	return nil
 }
 

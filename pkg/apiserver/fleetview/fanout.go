@@ -6,7 +6,9 @@ package fleetview
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"runtime/debug"
@@ -167,15 +169,34 @@ func (f *fanout) forward(ctx context.Context, request memberRequest, into *reply
 				// No HTTP server is above this goroutine that would recover the panic.
 				klog.FromContext(ctx).Error(nil, "Recovered a panic in a request to a member", "member", request.member, "panic", v, "stack", string(debug.Stack()))
 			}
-			err = fmt.Errorf("the reply of member %q broke off", request.member)
+			err = errBrokeOff(request.member)
 		}
 	}()
 	if request.narrow {
 		ctx = clustergateway.WithNarrowWindow(ctx)
 	}
+	ctx = clustergateway.WithBody(ctx, func(body io.Reader) { into.passed = &passedBody{Reader: body, ctx: ctx, member: request.member} })
 	r := f.request.Clone(ctx)
 	r.Header = request.header.Clone()
 	setBody(r, request.body)
 	f.handler.gateway.ServeMember(into, r, f.view, request.member, request.url)
 	return nil
+}
+
+func errBrokeOff(member string) error { return fmt.Errorf("the reply of member %q broke off", member) }
+
+// passedBody is the body of a member's reply. Its error says why the request ended.
+type passedBody struct {
+	io.Reader
+	//nolint:containedctx // A body has its request's context.
+	ctx    context.Context
+	member string
+}
+
+func (b *passedBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err == nil || errors.Is(err, io.EOF) {
+		return n, err
+	}
+	return n, cmp.Or(context.Cause(b.ctx), errBrokeOff(b.member))
 }

@@ -39,8 +39,9 @@ var (
 	errClosed  = errors.New("the client no longer reads the reply")
 )
 
-// reply is one member's reply: a response writer for the proxy and a response for its reader. It
-// buffers only one write: the proxy waits until that is read.
+// reply is one member's reply: a response writer for the proxy and a response for its reader. The
+// reader reads the body of the reply itself if the proxy passes it. Otherwise, one write is buffered:
+// the proxy waits until that is read.
 type reply struct {
 	member string
 	// request is the request to the member, sent when.
@@ -51,6 +52,8 @@ type reply struct {
 	begun chan struct{}
 	body  *io.PipeReader
 	out   *io.PipeWriter
+	// passed is the body itself, if the proxy has passed it by the time begun is closed.
+	passed io.Reader
 	// idle limits a pause while somebody reads, 0 is no limit; left is what is left of maxWait, and
 	// got how much arrived since it began.
 	idle, left time.Duration
@@ -120,20 +123,32 @@ func (r *reply) Write(b []byte) (int, error) {
 // Read reads the body. It aborts a reply that stalls in the middle.
 func (r *reply) Read(b []byte) (int, error) {
 	if r.idle == 0 {
-		return r.body.Read(b)
+		return r.readBody(b)
 	}
 	began := time.Now()
 	stalled := time.AfterFunc(min(r.idle, r.left), func() {
 		_ = r.out.CloseWithError(errStalled)
 		r.cancel(errStalled)
 	})
-	n, err := r.body.Read(b)
+	n, err := r.readBody(b)
 	r.left -= time.Since(began)
 	if r.got += n; r.got >= progressBytes {
 		r.left, r.got = maxWait, 0
 	}
 	if !stalled.Stop() && errors.Is(err, io.ErrClosedPipe) {
 		err = errStalled // Both ends may be closed by then, in any order.
+	}
+	return n, err
+}
+
+func (r *reply) readBody(b []byte) (int, error) {
+	<-r.begun
+	if r.passed == nil {
+		return r.body.Read(b)
+	}
+	n, err := r.passed.Read(b)
+	if err != nil {
+		r.passed = nil // A watch keeps the reply of its list, and would keep its buffers.
 	}
 	return n, err
 }

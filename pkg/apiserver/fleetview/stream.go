@@ -4,6 +4,7 @@
 package fleetview
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +47,13 @@ type streamed struct {
 	w http.ResponseWriter
 	x *exchange
 
-	mu      sync.Mutex // guards the following fields
-	out     *splice.Writer
-	flushed time.Time
-	read    versions
-	missing missingMembers
+	mu sync.Mutex // guards the following fields
+	// out encodes to buffered, which writes to w.
+	out      *splice.Writer
+	buffered *bufio.Writer
+	flushed  time.Time
+	read     versions
+	missing  missingMembers
 	// good counts members that returned a list.
 	good int
 	// broken is the first reply that broke off.
@@ -62,7 +65,8 @@ type streamed struct {
 func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, requests []memberRequest) error {
 	f := h.newFanout(r, x.request.view, x.deadline)
 	defer f.close()
-	s := &streamed{w: w, x: x, out: splice.NewWriter(w, viewv1alpha1.LabelMember, x.view.qualified), read: versions{}, flushed: time.Now()}
+	s := &streamed{w: w, x: x, buffered: bufio.NewWriterSize(w, writeSize), read: versions{}, flushed: time.Now()}
+	s.out = splice.NewWriter(s.buffered, viewv1alpha1.LabelMember, x.view.qualified)
 	s.missing.total = len(requests)
 	plainHeaders(w.Header())
 	ctx, cancel := context.WithCancel(r.Context())
@@ -88,7 +92,10 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, x *exchange, re
 		return x.none(&s.missing)
 	}
 	metadata := splice.Metadata{ResourceVersion: h.cursors.publish(s.read, x.members), Warnings: s.missing.warnings(x.deadline, x.what())}
-	return abortOnError(s.out.Close(metadata))
+	if err := s.out.Close(metadata); err != nil {
+		return abortOnError(err)
+	}
+	return abortOnError(s.buffered.Flush())
 }
 
 func (s *streamed) breakOff(err error) {
@@ -178,6 +185,9 @@ func (s *streamed) item(marked []byte) error {
 	}
 	if now := time.Now(); s.out.Items > 0 && (marked == nil || now.Sub(s.flushed) > flushAfter) {
 		s.flushed = now
+		if err := s.buffered.Flush(); err != nil {
+			return err
+		}
 		_ = http.NewResponseController(s.w).Flush() // A writer that cannot flush sends it later.
 	}
 	return nil

@@ -4,6 +4,7 @@
 package fleetview
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -20,19 +21,25 @@ import (
 // headers can name the members that have not.
 const maxBuffered = 4 << 20
 
+// writeSize is the size of one write to the caller. The HTTP/2 server passes each write from goroutine to
+// goroutine, and an object is often small.
+const writeSize = 64 << 10
+
 // listWriter writes a list to the caller. It buffers the beginning, so that headers can be written last.
 type listWriter struct {
 	*splice.Writer
-	w        http.ResponseWriter
+	header   http.Header
 	warn     func(http.Header)
 	buffered bytes.Buffer
+	// out writes to the caller what follows the beginning.
+	out *bufio.Writer
 	// sent is true once the headers have been sent.
 	sent bool
 }
 
 // newListWriter returns a writer that calls warn before it sends the headers.
 func newListWriter(w http.ResponseWriter, qualified bool, warn func(http.Header)) *listWriter {
-	out := &listWriter{w: w, warn: warn}
+	out := &listWriter{header: w.Header(), warn: warn, out: bufio.NewWriterSize(w, writeSize)}
 	out.Writer = splice.NewWriter(out, viewv1alpha1.LabelMember, qualified)
 	return out
 }
@@ -45,7 +52,7 @@ func (w *listWriter) Write(p []byte) (int, error) {
 	if err := w.send(); err != nil {
 		return 0, err
 	}
-	return w.w.Write(p)
+	return w.out.Write(p)
 }
 
 // send sends the headers and what was buffered.
@@ -54,9 +61,9 @@ func (w *listWriter) send() error {
 		return nil
 	}
 	w.sent = true
-	plainHeaders(w.w.Header())
-	w.warn(w.w.Header())
-	_, err := w.w.Write(w.buffered.Bytes())
+	plainHeaders(w.header)
+	w.warn(w.header)
+	_, err := w.out.Write(w.buffered.Bytes())
 	w.buffered = bytes.Buffer{}
 	return err
 }
@@ -72,7 +79,7 @@ func (w *listWriter) save() (restore func()) {
 }
 
 func (w *listWriter) finish(metadata splice.Metadata) error {
-	if w.Close(metadata) != nil || w.send() != nil {
+	if w.Close(metadata) != nil || w.send() != nil || w.out.Flush() != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
