@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
@@ -33,13 +34,36 @@ type agentProbe struct {
 var errUnresponsive = errors.New("the agent did not respond to a probe")
 
 // roundTrip wraps a transport's RoundTrip. It fails with an error that Is errUnresponsive if the
-// agent does not respond to a probe before the reply begins. A reply that has begun is not aborted.
-func (p agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*http.Response, error) {
-	var decided atomic.Bool // Whichever comes first: the reply begins, or the request is aborted.
-	var used usedConn
-	ctx, giveUp := context.WithCancel(used.trace(out.Context()))
+// agent does not respond to a probe before the reply begins. So does the body of a reply while it is read,
+// if x is a short request. A long-running one waits until its tunnel ends, as it would lose its place. x is
+// nil for requests of the gateway itself.
+func (p agentProbe) roundTrip(transport http.RoundTripper, out *http.Request, x *exchange) (*http.Response, error) {
+	used := &usedConn{}
+	ctx, cancel := context.WithCancelCause(used.trace(out.Context()))
+	giveUp := func() { cancel(errUnresponsive) }
+	stop := p.abort(ctx, used, giveUp)
+	res, err := transport.RoundTrip(out.WithContext(ctx))
+	if !stop() {
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		return nil, fmt.Errorf("waiting for a reply: %w", errUnresponsive)
+	}
+	if err != nil {
+		cancel(nil)
+		return res, err
+	}
+	if x != nil && !x.request.LongRunning && res.StatusCode != http.StatusSwitchingProtocols {
+		res.Body = &probedBody{ReadCloser: res.Body, exchange: x, begin: func() (stop func() bool) { return p.abort(ctx, used, giveUp) }}
+	}
+	return res, nil
+}
+
+// abort calls giveUp if the agent does not respond to a probe before stop is called. stop returns false if
+// giveUp is called.
+func (p agentProbe) abort(ctx context.Context, used *usedConn, giveUp func()) (stop func() bool) {
+	var decided atomic.Bool // Whichever comes first: stop, or no response.
 	done := make(chan struct{})
-	defer close(done)
 	probing := time.AfterFunc(patience, func() {
 		for used.responds(ctx, p) {
 			select {
@@ -52,18 +76,28 @@ func (p agentProbe) roundTrip(transport http.RoundTripper, out *http.Request) (*
 			giveUp()
 		}
 	})
-	defer probing.Stop()
-	res, err := transport.RoundTrip(out.WithContext(ctx))
-	if !decided.CompareAndSwap(false, true) {
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		return nil, fmt.Errorf("waiting for a reply: %w", errUnresponsive)
+	return func() bool {
+		probing.Stop()
+		close(done)
+		return decided.CompareAndSwap(false, true)
 	}
-	if err != nil {
-		giveUp()
+}
+
+// probedBody is the body of a reply whose reader does not wait for an unresponsive agent.
+type probedBody struct {
+	io.ReadCloser
+	exchange *exchange
+	// begin begins to wait for the agent.
+	begin func() (stop func() bool)
+}
+
+func (b *probedBody) Read(p []byte) (int, error) {
+	stop := b.begin()
+	n, err := b.ReadCloser.Read(p)
+	if !stop() {
+		b.exchange.cut.Store(&errUnresponsive)
 	}
-	return res, err
+	return n, err
 }
 
 // usedConn is the connection to the member that a request was sent on.

@@ -108,8 +108,8 @@ func (x *exchange) endedBy() string {
 	switch {
 	case x == nil:
 		return ""
-	case x.slow.Load():
-		return errSlowReader.Error()
+	case x.cut.Load() != nil:
+		return (*x.cut.Load()).Error()
 	case !endedHere(x.ended):
 		return ""
 	}

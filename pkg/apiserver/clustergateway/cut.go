@@ -42,8 +42,8 @@ func (w *cutReply) end(ctx context.Context, x *exchange) {
 		panic(v)
 	}
 	cause := context.Cause(ctx)
-	if cause == nil && x.slow.Load() {
-		cause = errSlowReader
+	if why := x.cut.Load(); cause == nil && why != nil {
+		cause = *why
 	}
 	switch {
 	case errors.Is(cause, context.Canceled):

@@ -29,8 +29,8 @@ type exchange struct {
 	// ended is why the gateway or the caller ended a long-running request; nil if it ended by
 	// itself.
 	ended error
-	// slow is true if the gateway ended the reply because its reader was too slow.
-	slow atomic.Bool
+	// cut is why the gateway ended the reply in its middle: errSlowReader or errUnresponsive.
+	cut atomic.Pointer[error]
 	// written counts the reply.
 	written *CountedWriter
 }

@@ -104,7 +104,7 @@ func (g *grants) request(ctx context.Context, as Impersonation) (string, error) 
 		return "", fmt.Errorf("creating the request: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	res, err := g.agentProbe.roundTrip(g.transport, req)
+	res, err := g.agentProbe.roundTrip(g.transport, req, nil)
 	if err != nil {
 		return "", err
 	}

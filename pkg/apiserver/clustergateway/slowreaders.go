@@ -173,7 +173,7 @@ func (s *slowReaders) behind() []*bufferedBody {
 // end drops what is buffered for a reader. What the caller gets instead is up to cutReply, once it
 // reads again.
 func (s *slowReaders) end(body *bufferedBody, limit string, cut map[string]int) {
-	body.exchange.slow.Store(true)
+	body.exchange.cut.Store(&errSlowReader)
 	s.forget(body)
 	s.metrics.slowReaders.WithLabelValues(limit).Inc()
 	cut[body.exchange.caller.GetName()]++

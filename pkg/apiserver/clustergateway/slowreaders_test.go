@@ -51,7 +51,7 @@ func followed(s *slowReaders, pause time.Duration, body io.ReadCloser) *exchange
 	s.follow(res, x, 100)
 	go func() {
 		defer func() { _ = res.Body.Close() }()
-		for buffer := make([]byte, 10); !x.slow.Load(); time.Sleep(pause) {
+		for buffer := make([]byte, 10); x.cut.Load() == nil; time.Sleep(pause) {
 			if _, err := res.Body.Read(buffer); err != nil || pause == 0 {
 				return
 			}
@@ -87,7 +87,7 @@ func TestSlowReaders_ChecksOnceForAllReplies(t *testing.T) {
 		if got := checks.set.Load(); got != 3 {
 			t.Errorf("%d checks in 3 intervals, want 3", got)
 		}
-		last.slow.Store(true)
+		last.cut.Store(&errSlowReader)
 		time.Sleep(3 * checkEvery)
 		if got := checks.set.Load(); got != 4 {
 			t.Errorf("%d checks, want 4: the last one finds no replies", got)
@@ -116,10 +116,10 @@ func TestSlowReaders_EndsTheSlowestFirst(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		for name, reader := range readers {
-			if got := reader.x.slow.Load(); got != reader.slow {
+			if got := reader.x.cut.Load() != nil; got != reader.slow {
 				t.Errorf("%s: ended is %t", name, got)
 			}
-			reader.x.slow.Store(true)
+			reader.x.cut.Store(&errSlowReader)
 		}
 		_ = waits.Close()
 		time.Sleep(20 * time.Second)

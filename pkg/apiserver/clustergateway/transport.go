@@ -215,7 +215,7 @@ func (l *route) sendOnce(out *http.Request, upgrade bool) (*http.Response, strin
 	}
 	x := exchangeFrom(out.Context())
 	transport := p.of(x, isNarrow(out.Context()), upgrade)
-	res, err := l.agentProbe.roundTrip(transport, authorized(out, credential.Token))
+	res, err := l.agentProbe.roundTrip(transport, authorized(out, credential.Token), x)
 	if err != nil {
 		return nil, credential.Token, err
 	}
