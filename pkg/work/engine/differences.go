@@ -36,15 +36,14 @@ func (e *Engine) compare(ctx context.Context, it Item, live *unstructured.Unstru
 
 // rehearse runs a forced server-side apply as a dry run and returns what it would change.
 func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstructured) (Differences, error) {
-	wanted := it.object.DeepCopy()
+	dry, wanted := e.rehearsing(), it.object.DeepCopy()
 	wanted.SetResourceVersion(live.GetResourceVersion())
-	rehearsed, err := e.at(it).Apply(ctx, it.Ref.Name, wanted,
-		metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: true, DryRun: []string{metav1.DryRunAll}})
+	rehearsed, err := dry.at(it).Apply(ctx, it.Ref.Name, wanted, metav1.ApplyOptions{FieldManager: e.managerOf(it), Force: true})
 	if apierrors.IsInvalid(err) {
 		return Differences{Fields: compare.Objects(e.comparable(it, live), live), Degraded: true}, nil
 	}
 	if isDuplicate(err) {
-		rehearsed, err = e.rehearseMerge(ctx, it, live)
+		rehearsed, err = dry.patch(ctx, it, e.lastApplied(it, live), it.object, live)
 	}
 	if err != nil {
 		return Differences{}, err
@@ -56,16 +55,6 @@ func (e *Engine) rehearse(ctx context.Context, it Item, live *unstructured.Unstr
 // variables of one name. API servers store such lists, but refuse to apply them.
 func isDuplicate(err error) bool {
 	return err != nil && !isTemporary(err) && strings.Contains(err.Error(), "duplicate entr")
-}
-
-// rehearseMerge runs the merge patch as a dry run and returns the resulting object.
-func (e *Engine) rehearseMerge(ctx context.Context, it Item, live *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	patch, err := e.merge(it, e.lastApplied(it, live), it.object, live)
-	if err != nil || patch.IsEmpty() {
-		return live, err
-	}
-	return e.at(it).Patch(ctx, it.Ref.Name, patch.Type, patch.Data,
-		metav1.PatchOptions{FieldManager: e.managerOf(it), DryRun: []string{metav1.DryRunAll}})
 }
 
 // reportDiff reports how an object differs, and writes nothing. It returns false if the object

@@ -25,9 +25,7 @@ func (e *Engine) skipFutile(ctx context.Context, t task, it Item, live *unstruct
 	if live == nil || !t.cache.isFutile(it) {
 		return ManifestResult{}, false
 	}
-	with := *e
-	with.rehearses = true
-	if written, err := with.write(ctx, t, it, live); err != nil || !hasSameContent(live, written) {
+	if written, err := e.rehearsing().write(ctx, t, it, live); err != nil || !hasSameContent(live, written) {
 		return ManifestResult{}, false
 	}
 	return e.verified(ctx, t, it, live, live), true
@@ -53,6 +51,13 @@ func contentOf(object *unstructured.Unstructured) map[string]any {
 	metadata["managedFields"] = managers
 	content["metadata"] = metadata
 	return content
+}
+
+// rehearsing returns an engine that makes each write a dry run.
+func (e *Engine) rehearsing() *Engine {
+	with := *e
+	with.rehearses = true
+	return &with
 }
 
 // rehearsal makes each write a dry run.
