@@ -154,9 +154,9 @@ func (o *objects) store(it Item, resourceVersion string, out ManifestResult, und
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	before, known := o.known[it.target()]
-	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, result: out}
+	after := cachedObject{hash: it.hash, basis: it.Mode.basis(), resourceVersion: resourceVersion, at: now, result: out, futile: out.futile}
 	if known && before.hash == it.hash {
-		after.backoff, after.against, after.futile = before.backoff, before.against, before.futile && undone == nil
+		after.backoff, after.against, after.futile = before.backoff, before.against, out.futile || before.futile && undone == nil
 		if undone != nil {
 			after.backoff, after.against = before.backoff.corrected(now), undone
 		}
@@ -169,15 +169,6 @@ func (o *objects) left(object memberwatch.Object, version string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.known[object].resourceVersion == version
-}
-
-// setFutile records that the last write changed nothing.
-func (o *objects) setFutile(it Item) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	s := o.known[it.target()]
-	s.futile = true
-	o.known[it.target()] = s
 }
 
 // isFutile reports whether another write of this manifest may change nothing, or lose the same fields again.

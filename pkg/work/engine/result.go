@@ -86,6 +86,8 @@ type ManifestResult struct {
 	namespaceMissing bool
 	// unserved is set if the member no longer serves the kind that the plan used.
 	unserved bool
+	// futile is set if the write changed nothing but the object's version.
+	futile bool
 }
 
 // isRetriable reports whether a retry can change the refusal.
@@ -191,14 +193,11 @@ func (e *Engine) resultFor(ctx context.Context, t task, it Item, live, written *
 	}
 	var undone *Contest
 	changed := live == nil || live.GetResourceVersion() != written.GetResourceVersion()
-	futile := changed && live != nil && hasSameContent(live, written)
-	if changed && !futile {
+	out.futile = changed && live != nil && hasSameContent(live, written)
+	if changed && !out.futile {
 		undone = contestOf(live, written, e.managerOf(it))
 	}
 	t.cache.store(it, written.GetResourceVersion(), out, undone, e.clock.Now())
-	if futile {
-		t.cache.setFutile(it)
-	}
 	if it.Mode.Method == Replace {
 		t.cache.setShape(it, written)
 	}
