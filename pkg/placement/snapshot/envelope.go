@@ -112,16 +112,7 @@ func openEnvelope(raw []byte, id placementv1beta1.ResourceIdentifier, t placemen
 		content, err := contentOf(envelope.Data[key], t)
 		var inner placementv1beta1.ResourceIdentifier
 		if err == nil {
-			inner, err = Identify(content)
-		}
-		if err == nil && !isNamed(content, inner) {
-			err = errors.New("it is no object with kind and metadata.name")
-		}
-		if err == nil {
-			err = belongsInside(id, inner)
-		}
-		if err == nil {
-			err = mayBePlaced(content, inner)
+			inner, err = identifyInside(id, content)
 		}
 		if err != nil {
 			return Part{}, fmt.Errorf("data[%q]: %w", key, err)
@@ -155,11 +146,28 @@ func contentOf(entry json.RawMessage, t placementv1beta1.EnvelopeType) ([]byte, 
 	return content, nil
 }
 
-// isNamed also accepts objects with generateName. The member's agent rejects them in the status, where
-// clients look for it.
-func isNamed(content []byte, id placementv1beta1.ResourceIdentifier) bool {
-	var object metav1.PartialObjectMetadata
-	return id.Kind != "" && (id.Name != "" || utiljson.Unmarshal(content, &object) == nil && object.GenerateName != "")
+// identifyInside names an object in an envelope, and rejects what no envelope may contain.
+func identifyInside(envelope placementv1beta1.ResourceIdentifier, content []byte) (placementv1beta1.ResourceIdentifier, error) {
+	id, err := Identify(content)
+	if err != nil {
+		return id, err
+	}
+	var object unstructured.Unstructured
+	if err := utiljson.Unmarshal(content, &object.Object); err != nil {
+		return id, fmt.Errorf("decoding: %w", err)
+	}
+	// The member's agent rejects objects with generateName in the status, where clients look for it.
+	if id.Kind == "" || id.Name == "" && object.GetGenerateName() == "" {
+		return id, errors.New("it is no object with kind and metadata.name")
+	}
+	if err := belongsInside(envelope, id); err != nil {
+		return id, err
+	}
+	// No other check reads ConfigMaps, or envelopes that are older than the rules of reserved objects.
+	if why := reserved.Why(&object); why != "" {
+		return id, fmt.Errorf("%s %s %s", id.Kind, id.Name, why)
+	}
+	return id, nil
 }
 
 // belongsInside checks the namespace of an object. It never fills in a namespace, because the intended
@@ -178,19 +186,6 @@ func belongsInside(envelope, inner placementv1beta1.ResourceIdentifier) error {
 	case inner.Namespace != envelope.Namespace:
 		return fmt.Errorf("%s %s has namespace %q: a %s carries objects of its own namespace only, which is %q",
 			inner.Kind, inner.Name, inner.Namespace, envelope.Kind, envelope.Namespace)
-	}
-	return nil
-}
-
-// mayBePlaced rejects objects that the fleet reserves on members. No other check reads ConfigMaps, or
-// envelopes that are older than this rule.
-func mayBePlaced(content []byte, id placementv1beta1.ResourceIdentifier) error {
-	var object unstructured.Unstructured
-	if err := utiljson.Unmarshal(content, &object.Object); err != nil {
-		return fmt.Errorf("decoding: %w", err)
-	}
-	if why := reserved.Why(&object); why != "" {
-		return fmt.Errorf("%s %s %s", id.Kind, id.Name, why)
 	}
 	return nil
 }
