@@ -122,11 +122,12 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 	if in.placement == nil {
 		return nil // Its objects are removed.
 	}
-	lost, err := lostByLabels(set, override.MemberOf(in.member), in.binding, group, in.works)
+	member := override.MemberOf(in.member)
+	lost, err := lostByLabels(set, member, in.binding, group, in.works)
 	if err != nil {
 		return misfit(err)
 	}
-	if len(lost) == 0 && suspensionOf(in.placement, placementv1beta1.ReasonOverrideConfirmationRequired) == nil {
+	if len(lost) == 0 && !objects.Suspended(in.placement, placementv1beta1.ReasonOverrideConfirmationRequired) {
 		return nil
 	}
 	key, now := client.ObjectKeyFromObject(in.placement), r.Clock.Now()
@@ -139,23 +140,22 @@ func (r *Reconciler) mayDelete(ctx context.Context, in input, set override.Set, 
 	}
 	names := found.names()
 	token := placementv1beta1.RemovalToken(names)
+	var condition *metav1.Condition
 	switch {
+	case !found.large && len(lost) > 0:
+		err = set.NoteDeletion(ctx, r.Client, member, now)
 	case !found.large:
-		if len(lost) > 0 {
-			if err := set.NoteDeletion(ctx, r.Client, override.MemberOf(in.member), now); err != nil {
-				return err
-			}
-		}
-		return r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, nil)
 	case placementv1beta1.RemovalConfirmed(in.placement, token):
-		if err := found.overrides.Confirm(ctx, r.Client, found.members); err != nil {
-			return err
+		if err = found.overrides.Confirm(ctx, r.Client, found.members); err == nil {
+			r.deletions.forget(key)
 		}
-		r.deletions.forget(key)
-		return r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, nil)
+	default:
+		condition = &metav1.Condition{Message: found.message(in.placement, names, token)}
 	}
-	condition := &metav1.Condition{Message: found.message(in.placement, names, token)}
-	if err := r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, condition); err != nil || len(lost) == 0 {
+	if err == nil {
+		err = r.reportSuspension(ctx, in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, condition)
+	}
+	if err != nil || condition == nil || len(lost) == 0 {
 		return err
 	}
 	return refusal.New(placementv1beta1.ReasonOverriddenFailed, "%w: see condition %s of the placement", errSuspended, placementv1beta1.ConditionRemovalSuspended)
@@ -259,15 +259,6 @@ func sameObject(id placementv1beta1.WorkResourceIdentifier) func(placementv1beta
 	return func(other placementv1beta1.ResourceIdentifier) bool {
 		return other.Group == id.Group && other.Kind == id.Kind && other.Namespace == id.Namespace && other.Name == id.Name
 	}
-}
-
-// suspensionOf is the condition of a placement about a suspended removal; nil if it has none for this reason, or does
-// not exist.
-func suspensionOf(placement placementv1beta1.PlacementObject, reason string) *metav1.Condition {
-	if placement == nil {
-		return nil
-	}
-	return objects.SuspensionOf(placement.GetStatus().Conditions, reason)
 }
 
 // reportSuspension writes the condition of a placement about a suspended removal, or removes it if it is nil.

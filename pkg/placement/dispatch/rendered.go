@@ -69,8 +69,8 @@ func (r *Reconciler) mayRender(ctx context.Context, in input, desired []desiredW
 		return err
 	}
 	key := client.ObjectKeyFromObject(in.placement)
-	reported := suspensionOf(in.placement, placementv1beta1.ReasonChartConfirmationRequired)
-	if len(lost.objects) == 0 && reported == nil && !r.rendered.isPending(key, in.binding.GetSpec().TargetCluster) {
+	reported := objects.Suspended(in.placement, placementv1beta1.ReasonChartConfirmationRequired)
+	if len(lost.objects) == 0 && !reported && !r.rendered.isPending(key, in.binding.GetSpec().TargetCluster) {
 		return nil
 	}
 	now := r.Clock.Now()

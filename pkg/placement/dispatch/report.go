@@ -53,8 +53,7 @@ func (r *Reconciler) report(ctx context.Context, in input, works []*placementv1b
 		return deletionRecheck, nil
 	case statusErr != nil || refused != nil:
 		return again, statusErr // Only a user's change helps, which triggers the binding again.
-	case err == nil && again == 0 && (suspensionOf(in.placement, placementv1beta1.ReasonOverrideConfirmationRequired) != nil ||
-		suspensionOf(in.placement, placementv1beta1.ReasonChartConfirmationRequired) != nil):
+	case err == nil && again == 0 && objects.Suspended(in.placement, placementv1beta1.ReasonOverrideConfirmationRequired, placementv1beta1.ReasonChartConfirmationRequired):
 		return deletionRecheck, nil // The labels of other members may be set again.
 	}
 	return again, err

@@ -32,13 +32,14 @@ var suspensions = []string{
 	placementv1beta1.ReasonChartConfirmationRequired,
 }
 
-// SuspensionOf returns the condition about a suspended removal; nil if there is none for this reason. Each
-// package that suspends removals has a reason of its own in the same condition.
-func SuspensionOf(conditions []metav1.Condition, reason string) *metav1.Condition {
-	if c := meta.FindStatusCondition(conditions, placementv1beta1.ConditionRemovalSuspended); c != nil && c.Reason == reason {
-		return c
+// Suspended reports whether the placement has a removal that is suspended for one of the reasons. Each package
+// that suspends removals has a reason of its own in the same condition. A nil placement is deleted.
+func Suspended(placement placementv1beta1.PlacementObject, reasons ...string) bool {
+	if placement == nil {
+		return false
 	}
-	return nil
+	c := meta.FindStatusCondition(placement.GetStatus().Conditions, placementv1beta1.ConditionRemovalSuspended)
+	return c != nil && slices.Contains(reasons, c.Reason)
 }
 
 // SetSuspension sets the condition about a removal that is suspended for a reason, or removes it if it is
