@@ -85,6 +85,9 @@ func (o *Options) complete() {
 	if o.Workers == 0 {
 		o.Workers = 8
 	}
+	if o.DispatchWorkers == 0 {
+		o.DispatchWorkers = 64
+	}
 	if o.Settle == 0 {
 		o.Settle = 50 * time.Millisecond
 	}
@@ -115,11 +118,10 @@ func urgency(object client.Object, status bool) writepriority.Urgency {
 // dispatch.CacheOptions.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	o.complete()
-	if err := objects.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	if err := updaterun.AddIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
+	for _, addIndexes := range []func(context.Context, client.FieldIndexer) error{objects.AddIndexes, updaterun.AddIndexes, dispatch.AddIndexes} {
+		if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
+			return err
+		}
 	}
 	cached, live, err := clients(mgr)
 	if err != nil {
@@ -159,32 +161,21 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	for _, c := range override.NewReconcilers(cached, updaterun.Users{Client: cached}) {
 		controllers = append(controllers, c)
 	}
-	if err := setUpAll(mgr, controllers); err != nil {
+	works := &dispatch.Reconciler{Client: cached, Live: mgr.GetAPIReader(), Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()),
+		Authors: o.authors(mgr.GetRESTMapper()), Recorder: recorder, Clock: o.Clock, Workers: o.DispatchWorkers}
+	if works.Charts, err = addCharts(mgr, o, works.Scopes); err != nil {
 		return err
 	}
-	works := dispatch.Options{Client: cached, Snapshots: contents, Scopes: scopesOf(mgr.GetRESTMapper()), Authors: o.authors(mgr.GetRESTMapper()), Recorder: recorder,
-		Clock: o.Clock, Workers: o.DispatchWorkers}
-	if o.Charts != nil {
-		charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, works.Scopes, o.Clock)
-		if err := mgr.Add(charts); err != nil {
-			return fmt.Errorf("adding the renderer of charts: %w", err)
-		}
-		works.Charts = charts
-	}
-	return dispatch.SetupWithManager(ctx, mgr, works)
-}
-
-type controller interface {
-	SetupWithManager(mgr ctrl.Manager) error
-}
-
-func setUpAll(mgr ctrl.Manager, controllers []controller) error {
-	for _, c := range controllers {
+	for _, c := range append(controllers, works) {
 		if err := c.SetupWithManager(mgr); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+type controller interface {
+	SetupWithManager(mgr ctrl.Manager) error
 }
 
 // authors limit deliveries; nil means no limit.
@@ -211,6 +202,18 @@ func addArrival(mgr ctrl.Manager, o Options) (*status.Arrival, error) {
 		return nil, fmt.Errorf("adding the metric of how long placements take: %w", err)
 	}
 	return arrival, nil
+}
+
+// addCharts adds the renderer of charts, and returns nil if there is no engine for them.
+func addCharts(mgr ctrl.Manager, o Options, scopes helmchart.Scopes) (dispatch.Charts, error) {
+	if o.Charts == nil {
+		return nil, nil
+	}
+	charts := helmchart.NewRenderer(o.Charts, o.ChartPackages, scopes, o.Clock)
+	if err := mgr.Add(charts); err != nil {
+		return nil, fmt.Errorf("adding the renderer of charts: %w", err)
+	}
+	return charts, nil
 }
 
 // scopesOf uses the hub's discovery. A kind that the hub serves only in another version has the same

@@ -56,7 +56,8 @@ func manifestsHash(w *placementv1beta1.Work) (string, error) {
 	return snapshot.Hash(w.Spec.Workload.Manifests)
 }
 
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+// AddIndexes adds the indexes that the controller uses.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	err := indexer.IndexField(ctx, &placementv1beta1.Work{}, worksByBinding, func(object client.Object) []string {
 		return []string{object.GetLabels()[placementv1beta1.ParentBindingLabel]}
 	})
