@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,8 +26,7 @@ type kind struct {
 	controller    string
 	empty         func() client.Object
 	emptySnapshot func() client.Object
-	// list returns the override's snapshots from the reader.
-	list func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error)
+	emptyList     func() client.ObjectList // of snapshots
 	// spec is the part of the override that a snapshot stores and that is hashed.
 	spec func(override client.Object) any
 	// hash is the stored hash of a snapshot.
@@ -40,12 +41,8 @@ func clusterScoped() kind {
 		controller:    "override.clustersnapshots",
 		empty:         func() client.Object { return &placementv1beta1.ClusterResourceOverride{} },
 		emptySnapshot: func() client.Object { return &placementv1beta1.ClusterResourceOverrideSnapshot{} },
-		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
-			var list placementv1beta1.ClusterResourceOverrideSnapshotList
-			err := reader.List(ctx, &list, client.MatchingLabels{placementv1beta1.ParentOverrideLabel: naming.LabelValue(override.GetName())})
-			return pointers(list.Items, func(s *placementv1beta1.ClusterResourceOverrideSnapshot) client.Object { return s }), err
-		},
-		spec: func(override client.Object) any { return override.(*placementv1beta1.ClusterResourceOverride).Spec },
+		emptyList:     func() client.ObjectList { return &placementv1beta1.ClusterResourceOverrideSnapshotList{} },
+		spec:          func(override client.Object) any { return override.(*placementv1beta1.ClusterResourceOverride).Spec },
 		hash: func(snapshot client.Object) []byte {
 			return snapshot.(*placementv1beta1.ClusterResourceOverrideSnapshot).Spec.OverrideHash
 		},
@@ -64,13 +61,8 @@ func namespaced() kind {
 		controller:    "override.snapshots",
 		empty:         func() client.Object { return &placementv1beta1.ResourceOverride{} },
 		emptySnapshot: func() client.Object { return &placementv1beta1.ResourceOverrideSnapshot{} },
-		list: func(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
-			var list placementv1beta1.ResourceOverrideSnapshotList
-			err := reader.List(ctx, &list, client.InNamespace(override.GetNamespace()),
-				client.MatchingLabels{placementv1beta1.ParentOverrideLabel: naming.LabelValue(override.GetName())})
-			return pointers(list.Items, func(s *placementv1beta1.ResourceOverrideSnapshot) client.Object { return s }), err
-		},
-		spec: func(override client.Object) any { return override.(*placementv1beta1.ResourceOverride).Spec },
+		emptyList:     func() client.ObjectList { return &placementv1beta1.ResourceOverrideSnapshotList{} },
+		spec:          func(override client.Object) any { return override.(*placementv1beta1.ResourceOverride).Spec },
 		hash: func(snapshot client.Object) []byte {
 			return snapshot.(*placementv1beta1.ResourceOverrideSnapshot).Spec.OverrideHash
 		},
@@ -84,17 +76,17 @@ func namespaced() kind {
 	}
 }
 
-func pointers[T any](items []T, object func(*T) client.Object) []client.Object {
-	all := make([]client.Object, 0, len(items))
-	for i := range items {
-		all = append(all, object(&items[i]))
-	}
-	return all
-}
-
 // snapshots lists an override's snapshots, the oldest first.
 func (k kind) snapshots(ctx context.Context, reader client.Reader, override client.Object) ([]client.Object, error) {
-	all, err := k.list(ctx, reader, override)
+	list, all := k.emptyList(), []client.Object{}
+	err := reader.List(ctx, list, client.InNamespace(override.GetNamespace()),
+		client.MatchingLabels{placementv1beta1.ParentOverrideLabel: naming.LabelValue(override.GetName())})
+	if err == nil {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
+			all = append(all, item.(client.Object))
+			return nil
+		})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing snapshots of override %q: %w", klog.KObj(override), err)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 	"fleetgate.io/fleetgate/pkg/kube/naming"
@@ -43,13 +44,8 @@ type Override struct {
 
 // OfCluster is an override of cluster-scoped resources.
 func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
-	spec := &s.Spec.OverrideSpec
-	o := Override{
-		Snapshot:  types.NamespacedName{Name: s.Name},
-		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s), recent: s.Annotations[placementv1beta1.RecentRemovalsAnnotation],
-	}
-	for _, t := range spec.ClusterResourceSelectors {
+	o := untargeted(s, s.Spec.OverrideSpec.Placement, s.Spec.OverrideSpec.Policy)
+	for _, t := range s.Spec.OverrideSpec.ClusterResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name})
 	}
 	return o
@@ -57,13 +53,8 @@ func OfCluster(s *placementv1beta1.ClusterResourceOverrideSnapshot) Override {
 
 // OfNamespace is an override of resources of its own namespace.
 func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
-	spec := &s.Spec.OverrideSpec
-	o := Override{
-		Snapshot:  types.NamespacedName{Namespace: s.Namespace, Name: s.Name},
-		name:      naming.Labelled(s, placementv1beta1.ParentOverrideLabel),
-		placement: spec.Placement, rules: rulesOf(spec.Policy), deletesOn: deletesOn(s), recent: s.Annotations[placementv1beta1.RecentRemovalsAnnotation],
-	}
-	for _, t := range spec.ResourceSelectors {
+	o := untargeted(s, s.Spec.OverrideSpec.Placement, s.Spec.OverrideSpec.Policy)
+	for _, t := range s.Spec.OverrideSpec.ResourceSelectors {
 		o.targets = append(o.targets, placementv1beta1.ResourceIdentifier{
 			Group: t.Group, Version: t.Version, Kind: t.Kind, Name: t.Name, Namespace: s.Namespace,
 		})
@@ -71,11 +62,17 @@ func OfNamespace(s *placementv1beta1.ResourceOverrideSnapshot) Override {
 	return o
 }
 
-func rulesOf(policy *placementv1beta1.OverridePolicy) []placementv1beta1.OverrideRule {
-	if policy == nil {
-		return nil
+// untargeted is an override without its targets.
+func untargeted(snapshot client.Object, placement *placementv1beta1.PlacementRef, policy *placementv1beta1.OverridePolicy) Override {
+	o := Override{
+		Snapshot:  client.ObjectKeyFromObject(snapshot),
+		name:      naming.Labelled(snapshot, placementv1beta1.ParentOverrideLabel),
+		placement: placement, deletesOn: deletesOn(snapshot), recent: snapshot.GetAnnotations()[placementv1beta1.RecentRemovalsAnnotation],
 	}
-	return policy.OverrideRules
+	if policy != nil {
+		o.rules = policy.OverrideRules
+	}
+	return o
 }
 
 // Set is a list of overrides in the order in which they are applied.
