@@ -20,27 +20,18 @@ import (
 // out because the author or the gateway has no access to them.
 func (r *Reporter) authors(ctx context.Context) (section, error) {
 	s := section{title: "Placements without a complete author check", head: []string{"PLACEMENT", "CONDITION", "REASON"}}
-	var clusterScoped placementv1beta1.ClusterResourcePlacementList
-	var namespaced placementv1beta1.ResourcePlacementList
-	more, err := r.list(ctx, &clusterScoped)
+	all, more, err := r.allPlacements(ctx)
 	if err != nil {
 		return s, err
 	}
-	moreNamespaced, err := r.list(ctx, &namespaced)
-	if err != nil {
-		return s, err
-	}
-	for i := range clusterScoped.Items {
-		s.rows = append(s.rows, authorRows(&clusterScoped.Items[i])...)
-	}
-	for i := range namespaced.Items {
-		s.rows = append(s.rows, authorRows(&namespaced.Items[i])...)
+	for _, placement := range all {
+		s.rows = append(s.rows, authorRows(placement)...)
 	}
 	mode, err := r.authorCheck(ctx)
 	if err != nil {
 		return s, err
 	}
-	s.note = joined(more, moreNamespaced, mode)
+	s.note = joined(more, mode)
 	return s, nil
 }
 

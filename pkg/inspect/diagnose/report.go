@@ -15,9 +15,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	placementv1beta1 "fleetgate.io/fleetgate/pkg/apis/placement/v1beta1"
 )
 
 const (
@@ -103,6 +106,24 @@ func (r *Reporter) list(ctx context.Context, into client.ObjectList, options ...
 		return fmt.Sprintf("more than %d objects: only the first are considered", maxRead), nil
 	}
 	return "", nil
+}
+
+// allPlacements lists the placements of both scopes.
+func (r *Reporter) allPlacements(ctx context.Context) (all []placementv1beta1.PlacementObject, note string, err error) {
+	for _, list := range []client.ObjectList{&placementv1beta1.ClusterResourcePlacementList{}, &placementv1beta1.ResourcePlacementList{}} {
+		more, err := r.list(ctx, list)
+		if err == nil {
+			err = meta.EachListItem(list, func(item runtime.Object) error {
+				all = append(all, item.(placementv1beta1.PlacementObject))
+				return nil
+			})
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		note = cmp.Or(note, more)
+	}
+	return all, note, nil
 }
 
 // ago formats the time since then.

@@ -234,22 +234,9 @@ func (r *Reporter) accounts(ctx context.Context) (section, error) {
 // member and object that has it.
 func (r *Reporter) placements(ctx context.Context) (section, error) {
 	s := section{title: "Placements that are not available", head: []string{"PLACEMENT", "CONDITION", "REASON", "REMEDY"}}
-	var wide placementv1beta1.ClusterResourcePlacementList
-	wideNote, err := r.list(ctx, &wide)
+	all, note, err := r.allPlacements(ctx)
 	if err != nil {
 		return s, err
-	}
-	var narrow placementv1beta1.ResourcePlacementList
-	narrowNote, err := r.list(ctx, &narrow)
-	if err != nil {
-		return s, err
-	}
-	var all []placementv1beta1.PlacementObject
-	for i := range wide.Items {
-		all = append(all, &wide.Items[i])
-	}
-	for i := range narrow.Items {
-		all = append(all, &narrow.Items[i])
 	}
 	available := 0
 	for _, placement := range all {
@@ -259,7 +246,7 @@ func (r *Reporter) placements(ctx context.Context) (section, error) {
 		}
 		s.rows = append(s.rows, rows...)
 	}
-	s.note = joined(cmp.Or(wideNote, narrowNote), fmt.Sprintf("available placements: %d", available))
+	s.note = joined(note, fmt.Sprintf("available placements: %d", available))
 	return s, nil
 }
 
