@@ -110,13 +110,11 @@ func bindings(ctx context.Context, reader client.Reader, key types.NamespacedNam
 	if key.Namespace != "" {
 		into = &placementv1beta1.ResourceBindingList{}
 	}
-	found, err := list[placementv1beta1.BindingObject](ctx, reader, key, "bindings", into, by)
-	slices.SortFunc(found, func(a, b placementv1beta1.BindingObject) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return found, err
+	return list(ctx, reader, key, "bindings", into, by, func(a, b placementv1beta1.BindingObject) int { return cmp.Compare(a.GetName(), b.GetName()) })
 }
 
-// list lists the objects of a placement.
-func list[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, what string, into client.ObjectList, by client.ListOption) ([]T, error) {
+// list lists the objects of a placement in an order.
+func list[T client.Object](ctx context.Context, reader client.Reader, key types.NamespacedName, what string, into client.ObjectList, by client.ListOption, order func(a, b T) int) ([]T, error) {
 	if err := reader.List(ctx, into, by, client.InNamespace(key.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing %s of placement %q: %w", what, klog.KRef(key.Namespace, key.Name), err)
 	}
@@ -125,6 +123,7 @@ func list[T client.Object](ctx context.Context, reader client.Reader, key types.
 		found = append(found, item.(T))
 		return nil
 	})
+	slices.SortFunc(found, order)
 	return found, err
 }
 
@@ -143,20 +142,16 @@ func policySnapshots(ctx context.Context, reader client.Reader, key types.Namesp
 	if key.Namespace != "" {
 		into = &placementv1beta1.SchedulingPolicySnapshotList{}
 	}
-	found, err := list[placementv1beta1.PolicySnapshotObject](ctx, reader, key, "policy snapshots", into, by)
-	slices.SortFunc(found, func(a, b placementv1beta1.PolicySnapshotObject) int {
+	return list(ctx, reader, key, "policy snapshots", into, by, func(a, b placementv1beta1.PolicySnapshotObject) int {
 		return cmp.Compare(PolicyIndex(a), PolicyIndex(b))
 	})
-	return found, err
 }
 
 // ResourceSnapshots lists the metadata of the placement's resource snapshots from the cache, the oldest
 // group first.
 func ResourceSnapshots(ctx context.Context, reader client.Reader, key types.NamespacedName) ([]*metav1.PartialObjectMetadata, error) {
-	found, err := list[*metav1.PartialObjectMetadata](ctx, reader, key, "resource snapshots", resourceSnapshotMetadataList(key.Namespace),
-		client.MatchingFields{placementIndex: key.Name})
-	slices.SortFunc(found, func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(ResourceIndex(a), ResourceIndex(b)) })
-	return found, err
+	return list(ctx, reader, key, "resource snapshots", resourceSnapshotMetadataList(key.Namespace), client.MatchingFields{placementIndex: key.Name},
+		func(a, b *metav1.PartialObjectMetadata) int { return cmp.Compare(ResourceIndex(a), ResourceIndex(b)) })
 }
 
 // LatestPolicySnapshot is the placement's one with the highest index of those with the latest label, or
