@@ -70,7 +70,6 @@ func (c *Console) kinds(ctx context.Context) ([]overview.Kind, error) {
 	return other, err
 }
 
-// named returns the kind with that name.
 func named(kinds []overview.Kind, name string) (overview.Kind, bool) {
 	if at := slices.IndexFunc(kinds, func(k overview.Kind) bool { return k.Name == name }); at >= 0 {
 		return kinds[at], true

@@ -207,7 +207,6 @@ func (f *Facts) bindingFor(member string) int {
 	return slices.IndexFunc(f.Bindings, func(b placementv1beta1.BindingObject) bool { return b.GetSpec().TargetCluster == member })
 }
 
-// onMember returns the problems on one member.
 func (f *Facts) onMember(member string) []Problem {
 	if at := f.bindingFor(member); at >= 0 {
 		if found := f.ofBinding(f.Bindings[at]); len(found) > 0 {

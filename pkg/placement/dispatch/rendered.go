@@ -323,7 +323,6 @@ func envelopeLabels(w *placementv1beta1.Work) string {
 		w.Labels[placementv1beta1.EnvelopeNameLabel]}, "/")
 }
 
-// objectsIn are the objects in the desired Works.
 func objectsIn(works []*placementv1beta1.Work, desired []desiredWork) (sets.Set[string], error) {
 	all := sets.New[string]()
 	for _, d := range desired {

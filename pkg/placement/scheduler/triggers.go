@@ -61,7 +61,6 @@ func changeOf(before, after *clusterv1beta1.MemberCluster, now time.Time) change
 	return irrelevant
 }
 
-// lostTaint reports whether a taint was removed.
 func lostTaint(was, is []framework.Taint) bool {
 	return slices.ContainsFunc(was, func(t framework.Taint) bool { return !slices.Contains(is, t) })
 }

@@ -69,7 +69,6 @@ type candidate struct {
 	uid, owners string
 }
 
-// candidateOf returns a candidate for an object of a kind.
 func candidateOf(kind Kind, object *metav1.PartialObjectMetadata) candidate {
 	c := candidate{kind: kind, namespace: object.Namespace, name: object.Name, version: object.ResourceVersion}
 	c.uid = string(object.UID)

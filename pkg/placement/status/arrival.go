@@ -68,7 +68,6 @@ func (a *Arrival) observe(placement placementv1beta1.PlacementObject, changed, n
 	a.seconds.Observe(max(0, now.Sub(changed).Seconds()))
 }
 
-// forget removes a deleted placement.
 func (a *Arrival) forget(placement types.NamespacedName) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -88,7 +88,6 @@ func (p *spacing) note(placement types.NamespacedName, change func(*occasion)) {
 	p.last[placement] = last
 }
 
-// forget removes a deleted placement.
 func (p *spacing) forget(placement types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

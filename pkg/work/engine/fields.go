@@ -116,7 +116,6 @@ func nameOf(item any) any {
 	return of["name"]
 }
 
-// in returns the value of the field in a document.
 func (f fieldPath) in(document any) (value any, has bool) {
 	value = document
 	for _, step := range f.steps {
@@ -156,7 +155,6 @@ func (f fieldPath) put(document, value any) {
 	f.write(document, f.steps, runtime.DeepCopyJSONValue(value), true)
 }
 
-// remove deletes the field from a document.
 func (f fieldPath) remove(document any) { f.write(document, f.steps, nil, false) }
 
 func (f fieldPath) write(into any, steps []fieldStep, value any, put bool) {

@@ -131,7 +131,6 @@ func (r *FlowReconciler) ensure(ctx context.Context, wanted *flowcontrolv1.FlowS
 	return nil
 }
 
-// desiredFlows are the FlowSchemas for all members.
 func desiredFlows(members []clusterv1beta1.MemberCluster, level *flowcontrolv1.PriorityLevelConfiguration) []*flowcontrolv1.FlowSchema {
 	subjects := agentSubjects(members)
 	all := []string{"*"}

@@ -89,7 +89,6 @@ func (p *heartbeats) show(member string, s written) {
 	p.shown[member] = s
 }
 
-// forget removes a deleted member.
 func (p *heartbeats) forget(member string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -256,7 +256,6 @@ func setLastHeartbeat(mc *clusterv1beta1.MemberCluster, status *clusterv1beta1.M
 	}
 }
 
-// reportOf is the report in a MemberCluster.
 func reportOf(shown *clusterv1beta1.MemberClusterStatus) *clusterv1beta1.InternalMemberClusterStatus {
 	return &clusterv1beta1.InternalMemberClusterStatus{
 		AgentStatus:   shown.AgentStatus,

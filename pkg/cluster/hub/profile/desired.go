@@ -63,7 +63,6 @@ func desiredStatus(status multiclusterv1alpha1.ClusterProfileStatus, mc *cluster
 	return wanted
 }
 
-// joinedOf is the condition Joined of a member.
 func joinedOf(mc *clusterv1beta1.MemberCluster) metav1.Condition {
 	joined := meta.FindStatusCondition(mc.Status.Conditions, clusterv1beta1.ConditionJoined)
 	if joined == nil {

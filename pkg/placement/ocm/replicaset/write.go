@@ -145,7 +145,6 @@ func inParallel[T any](all []T, do func(T) error) results {
 
 func (r results) failed(i int) bool { return r[i] != nil }
 
-// first is the first error.
 func (r results) first() error {
 	for _, err := range r {
 		if err != nil {

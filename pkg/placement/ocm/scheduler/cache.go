@@ -137,7 +137,6 @@ func (c *clusterCache) replace(was, is *entry) {
 
 func compareName(e *entry, name string) int { return strings.Compare(e.cluster.Name, name) }
 
-// removeCluster removes a cluster.
 func (c *clusterCache) removeCluster(name string) (was *entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -52,7 +52,6 @@ type dependencies struct {
 	cel    clustercel.Dependencies
 }
 
-// parsePlacement parses a Placement.
 func parsePlacement(placement *ocmclusterv1beta1.Placement, compiler *clustercel.Compiler) *parsedPlacement {
 	spec := &placement.Spec
 	p := &parsedPlacement{uid: placement.UID, generation: placement.Generation, sets: spec.ClusterSets, byScore: spec.SortBy == ocmclusterv1beta1.SortByScore,

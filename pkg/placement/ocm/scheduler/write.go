@@ -33,7 +33,6 @@ type round struct {
 	lastChanged *ocmclusterv1beta1.PlacementDecision
 }
 
-// byName are decisions by name.
 func byName(existing []*ocmclusterv1beta1.PlacementDecision) map[string]*ocmclusterv1beta1.PlacementDecision {
 	named := make(map[string]*ocmclusterv1beta1.PlacementDecision, len(existing))
 	for _, decision := range existing {

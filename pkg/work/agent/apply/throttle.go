@@ -55,7 +55,6 @@ func newThrottle(o Options) *throttle {
 	}
 }
 
-// of returns the progress of a Work.
 func (t *throttle) of(work string) *progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -43,7 +43,6 @@ func newRuler() (*ruler, error) {
 	return &ruler{rules: rules, messages: messages}, nil
 }
 
-// hasConditions reports whether a status has any condition.
 func hasConditions(status ref.Val) ref.Val {
 	fields, ok := status.(traits.Mapper)
 	if !ok {

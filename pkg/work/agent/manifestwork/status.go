@@ -79,7 +79,6 @@ type shared struct {
 	now        metav1.Time
 }
 
-// manifestStatus returns the status of one manifest.
 func manifestStatus(previous workv1.ManifestCondition, out engine.ManifestResult, t shared) workv1.ManifestCondition {
 	next := previous
 	next.ResourceMeta = metaOf(out.Ref)
@@ -209,7 +208,6 @@ func (c conditions) contested(against *engine.Contest) {
 	c.Contested(conditionContested, reasonCorrectionsReverted, against, dialect().Remedies.Contested)
 }
 
-// workApplied sets condition Applied of the work.
 func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 	for _, m := range manifests {
 		if !apimeta.IsStatusConditionTrue(m.Conditions, workv1.ConditionApplied) {
@@ -220,7 +218,6 @@ func (c conditions) workApplied(manifests []workv1.ManifestCondition) {
 	c.Set(workv1.ConditionApplied, metav1.ConditionTrue, workv1.ReasonWorkApplied, "Apply manifest work complete")
 }
 
-// workAvailable sets condition Available of the work.
 func (c conditions) workAvailable(manifests []workv1.ManifestCondition) {
 	count := map[metav1.ConditionStatus]int{}
 	for _, m := range manifests {

@@ -162,7 +162,6 @@ func (r *BindingReconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(reconcileutil.RetryConflicts(r)))
 }
 
-// bindingsOf are the bindings of a set.
 func (r *BindingReconciler) bindingsOf(ctx context.Context, set client.Object) []reconcile.Request {
 	names := func(binding *clusterv1beta2.ManagedClusterSetBinding) bool {
 		return binding.Spec.ClusterSet == set.GetName()

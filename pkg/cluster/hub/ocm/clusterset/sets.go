@@ -57,7 +57,6 @@ func boundCondition(there bool) metav1.Condition {
 	return metav1.Condition{Type: clusterv1beta2.ConditionBound, Status: metav1.ConditionFalse, Reason: clusterv1beta2.ReasonClusterSetNotFound}
 }
 
-// builtInSets are the built-in sets.
 func builtInSets() []*clusterv1beta2.ManagedClusterSet {
 	set := func(name string, selector clusterv1beta2.ManagedClusterSelector) *clusterv1beta2.ManagedClusterSet {
 		return &clusterv1beta2.ManagedClusterSet{

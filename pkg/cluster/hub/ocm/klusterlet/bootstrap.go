@@ -88,7 +88,6 @@ func bootstrapRules() []rbacv1.PolicyRule {
 	}
 }
 
-// kubeconfigWithoutUser is a kubeconfig without a user.
 func kubeconfigWithoutUser(url string, ca []byte) string {
 	return fmt.Sprintf("apiVersion: v1\nkind: Config\nclusters:\n- name: \"\"\n  cluster:\n    server: %q\n    certificate-authority-data: %s\n",
 		url, base64.StdEncoding.EncodeToString(ca))
