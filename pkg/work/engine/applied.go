@@ -137,11 +137,7 @@ func valueOf(fields map[string]any, value any) any {
 // partOfItem selects the part of a list item that a managedFields set names.
 func partOfItem(fields map[string]any, item any) (any, bool) {
 	for key, within := range fields {
-		kind, text, _ := strings.Cut(key, ":")
-		var named any
-		if kind != "k" && kind != "v" || utiljson.Unmarshal([]byte(text), &named) != nil {
-			continue
-		}
+		kind, named := itemNamed(key)
 		if kind == "v" && apiequality.Semantic.DeepEqual(named, item) {
 			return item, true
 		}
@@ -160,4 +156,14 @@ func partOfItem(fields map[string]any, item any) (any, bool) {
 		return part, true
 	}
 	return nil, false
+}
+
+// itemNamed decodes the name of a list item in a managedFields set: k with the item's keys, or v with its value. The
+// kind is empty for other names.
+func itemNamed(name string) (kind string, named any) {
+	kind, text, _ := strings.Cut(name, ":")
+	if kind != "k" && kind != "v" || utiljson.Unmarshal([]byte(text), &named) != nil {
+		return "", nil
+	}
+	return kind, named
 }

@@ -353,5 +353,6 @@ func (e *Engine) comparable(it Item, object *unstructured.Unstructured) *unstruc
 			f.put(wanted.Object, value)
 		}
 	}
+	addDefaults(wanted, object, e.managerOf(it))
 	return wanted
 }

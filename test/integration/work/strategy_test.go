@@ -142,6 +142,29 @@ var _ = Describe("comparisonOption FullComparison", func() {
 		Expect(expect.Data(ctx, memberClient, ns, "a")()).To(Equal(map[string]string{"x": "1", "y": "theirs"}), "our field was corrected")
 		Eventually(reported(ctx, "full")).Should(beDone())
 	})
+
+	for _, kind := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
+		It("reports no defaults of the member, but a change of one, with "+string(kind), func(ctx SpecContext) {
+			ns := expect.FreshNamespace(ctx, memberClient)
+			name := "defaults-" + ns
+			strategy := &placementv1beta1.ApplyStrategy{Type: kind, ComparisonOption: placementv1beta1.FullComparison, WhenToApply: placementv1beta1.ApplyIfNotDrifted}
+			createWork(ctx, name, strategy, build.DeploymentText(ns, "web", "web"),
+				`{apiVersion: v1, kind: Service, metadata: {namespace: `+ns+`, name: web}, spec: {ports: [{port: 80}]}}`,
+				`{apiVersion: v1, kind: ReplicationController, metadata: {namespace: `+ns+`, name: web}, spec: {replicas: 0,
+					template: {metadata: {labels: {app: rc}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`)
+			applied := HaveField("Applied", "True/Applied")
+			Eventually(reportedOf(ctx, name)).Should(HaveExactElements(applied, applied, applied))
+			for place := range 3 {
+				Expect(manifestOf(ctx, name, place).DriftDetails).To(BeNil())
+			}
+			web, err := expect.Found(ctx, memberClient, "apps/v1", "Deployment", ns, "web")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(memberClient.Patch(ctx, web, expect.MergePatch(`{"spec":{"revisionHistoryLimit":3}}`))).To(Succeed())
+			Eventually(reportedOf(ctx, name)).Should(HaveExactElements(refused("FoundDrifts"), applied, applied))
+			Expect(manifestOf(ctx, name, 0).DriftDetails.ObservedDrifts).To(HaveExactElements(
+				placementv1beta1.PatchDetail{Path: "/spec/revisionHistoryLimit", ValueInMember: "3"}))
+		})
+	}
 })
 
 var _ = Describe("Strategy type ReportDiff", func() {
