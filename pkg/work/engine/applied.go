@@ -51,6 +51,15 @@ func (e *Engine) asLeft(it Item, live *unstructured.Unstructured, text []byte) [
 	return after
 }
 
+// recorded returns the last manifest as the object's annotation has it; nil without one.
+func (e *Engine) recorded(it Item, live *unstructured.Unstructured) map[string]any {
+	before := map[string]any{}
+	if utiljson.Unmarshal(folded(it, []byte(live.GetAnnotations()[e.AppliedAnnotation])), &before) != nil {
+		return nil
+	}
+	return before
+}
+
 // folded converts a last manifest to the current form: earlier versions of the agent left
 // stringData in it.
 func folded(it Item, text []byte) []byte {

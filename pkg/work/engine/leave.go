@@ -73,7 +73,7 @@ func (e *Engine) adopt(it Item, document map[string]any, live *unstructured.Unst
 // holdsAlone reports whether no other manager owns the field. Such a field would be removed if we
 // omitted it.
 func (e *Engine) holdsAlone(it Item, f fieldPath, live *unstructured.Unstructured) bool {
-	us, entries := e.managerOf(it), live.GetManagedFields()
+	us, entries := e.managerOf(it), e.withoutDefaults(it, live).GetManagedFields()
 	ours := false
 	for i := range entries {
 		if f.isIn(&entries[i]) {

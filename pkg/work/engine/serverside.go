@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -215,21 +213,6 @@ func isHollow(value any) bool {
 		return true
 	}
 	return false
-}
-
-// moveFields transfers fields that we own by client-side writes to our server-side apply. Otherwise
-// a field that left the manifest would stay on the object.
-func (e *Engine) moveFields(ctx context.Context, it Item, live *unstructured.Unstructured) error {
-	manager := e.managerOf(it)
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(manager), manager)
-	if err != nil {
-		return unmergeable{err}
-	}
-	if len(patch) == 0 {
-		return nil
-	}
-	_, err = e.at(it).Patch(ctx, it.Ref.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	return err
 }
 
 // disownClients removes from an object that was taken over the ownership of the clients with which people

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,6 +104,34 @@ var _ = Describe("Applying a Work", func() {
 		})
 		Eventually(expect.Data(ctx, memberClient, ns, "a")).Should(Equal(map[string]string{"x": "1"}))
 		Expect(expect.ConfigMap(ctx, memberClient, ns, "a").Annotations).NotTo(HaveKey(placementv1beta1.LastAppliedConfigAnnotation))
+	})
+
+	It("keeps the member's default class of an Ingress when the strategy changes from client-side apply", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: ns, Annotations: map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}}}
+		class.Spec.Controller = "example.com/controller"
+		Expect(memberClient.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, class)).To(Succeed()) })
+		ingress := func(service string) string {
+			return `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {namespace: ` + ns + `, name: a}, spec: {defaultBackend: {service: {name: ` + service + `, port: {number: 80}}}}}`
+		}
+		has := func(service string) func(Gomega) {
+			return func(g Gomega) {
+				live := &networkingv1.Ingress{}
+				g.Expect(memberClient.Get(ctx, client.ObjectKey{Namespace: ns, Name: "a"}, live)).To(Succeed())
+				g.Expect(live.Spec.DefaultBackend.Service.Name).To(Equal(service))
+				g.Expect(live.Spec.IngressClassName).To(HaveValue(Equal(ns)))
+			}
+		}
+		createWork(ctx, "class", nil, ingress("one"))
+		Eventually(has("one")).Should(Succeed())
+		updateWork(ctx, "class", func(work *placementv1beta1.Work) {
+			work.Spec.ApplyStrategy = &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}
+			work.Spec.Workload.Manifests = manifests(ingress("two"))
+		})
+		Eventually(has("two")).Should(Succeed())
+		changeWork(ctx, "class", ingress("three"))
+		Eventually(has("three")).Should(Succeed())
 	})
 
 	It("uses server-side apply for a manifest that is too large for the annotation", func(ctx SpecContext) {
