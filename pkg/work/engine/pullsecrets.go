@@ -28,15 +28,11 @@ func (e *Engine) withPullSecrets(it Item, live *unstructured.Unstructured) Item 
 	_ = utiljson.Unmarshal(e.lastApplied(it, live), &before) // Without a last manifest, all others are of others.
 	wanted, is := asList(it.object.Object[pullSecrets]), asList(live.Object[pullSecrets])
 	ours := append(slices.Clone(wanted), asList(before[pullSecrets])...)
-	var kept []any
-	for _, secret := range is {
-		if !contains(ours, secret) || contains(wanted, secret) {
-			kept = append(kept, secret)
-		}
-	}
-	if len(ours) == 0 || len(kept) == 0 {
+	others := slices.ContainsFunc(is, func(secret any) bool { return !contains(ours, secret) })
+	if len(ours) == 0 || !others {
 		return it
 	}
+	kept := slices.DeleteFunc(slices.Clone(is), func(secret any) bool { return contains(ours, secret) && !contains(wanted, secret) })
 	for _, secret := range wanted {
 		if !contains(kept, secret) {
 			kept = append(kept, secret)

@@ -23,6 +23,7 @@ func TestWithPullSecrets(t *testing.T) {
 		"removes all of an earlier manifest":      {before: "a", live: "a theirs", want: "theirs"},
 		"leaves out a list that no manifest had":  {live: "theirs", want: ""},
 		"replaces a list without those of others": {before: "a", manifest: "b", live: "a", want: "b"},
+		"takes the order of the manifest":         {before: "b a", manifest: "a b", live: "b a", want: "a b"},
 		"does not change a server-side apply":     {before: "a", manifest: "a", live: "a theirs", mode: Mode{Method: ServerSide}, want: "a"},
 		"reports those of others with all fields": {manifest: "a", live: "a theirs", mode: Mode{Method: Compare, Whole: true}, want: "a"},
 		"does not report them otherwise":          {manifest: "a", live: "a theirs", mode: Mode{Method: Compare}, want: "a theirs"},
