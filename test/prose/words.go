@@ -23,7 +23,7 @@ var upstream = map[string]*regexp.Regexp{
 }
 
 // immutable is what API servers say of a field that cannot be changed.
-var immutable = regexp.MustCompile(`\bpod updates may not\b|\bmay not (?:be )?(?:changed?|updated|modified)\b`)
+var immutable = regexp.MustCompile(`\bpod updates may not\b|\bmay not (?:be )?(?:changed?|updated|modified|added|removed)\b`)
 
 // terms is the word list of the project.
 var terms = compile()

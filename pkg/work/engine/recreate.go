@@ -19,16 +19,18 @@ import (
 // cause for them. A CustomResourceDefinition has its own, or a rule that compares with oldSelf.
 var immutableWords = []string{"immutable", "may not be changed", "may not change", "cannot be changed", "can not be changed",
 	"must not be changed", "cannot change", "updates to", "pod updates may not", "may not be updated", "cannot be updated",
-	"cannot be modified", "may not be modified", "must not be modified", "oldSelf"}
+	"cannot be modified", "may not be modified", "must not be modified", "once set", "once created", "can not be unset",
+	"item may not be added", "item may not be removed", "update from non-nil value to nil", "update to nil", "oldSelf"}
 
-// isImmutable reports whether a write was rejected because it changes an immutable field, by the API server or
-// by a webhook, which has no causes.
+// isImmutable reports whether a write was rejected because it changes an immutable field, by the API server, or by a
+// webhook or a policy, whose texts people write.
 func isImmutable(err error) bool {
 	var response apierrors.APIStatus
 	if !errors.As(err, &response) {
 		return false
 	}
-	if message := response.Status().Message; strings.HasPrefix(message, "admission webhook ") {
+	message := response.Status().Message
+	if strings.HasPrefix(message, "admission webhook ") || strings.Contains(message, "ValidatingAdmissionPolicy '") {
 		return strings.Contains(strings.ToLower(message), immutableWords[0])
 	}
 	if !apierrors.IsInvalid(err) || response.Status().Details == nil {
@@ -58,7 +60,7 @@ func (e *Engine) mayRecreate(it Item, live *unstructured.Unstructured, owner met
 	s := OwnershipOf(live.GetOwnerReferences(), owner)
 	switch {
 	case holdsOthers(it.object.GroupVersionKind().GroupKind()):
-		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: delete it yourself", it.Ref.Kind)
+		return fmt.Sprintf("A %s is never deleted for that, with all that it holds: revert the change, or delete it yourself", it.Ref.Kind)
 	case e.RecreateAnnotation == "" || it.object.GetAnnotations()[e.RecreateAnnotation] != PolicyRecreate:
 		return e.Remedies.Immutable
 	case !s.Ours || s.Shared():

@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -22,6 +23,12 @@ func TestIsImmutable(t *testing.T) {
 	denied := func(why string) error {
 		return apierrors.NewBadRequest(`admission webhook "validation.example.com" denied the request: ` + why)
 	}
+	// An API server reports the text of a policy as a cause too.
+	deniedByPolicy := func(why string) error {
+		why = "ValidatingAdmissionPolicy 'fixed' with binding 'fixed' denied request: " + why
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
+			Message: `things "a" is forbidden: ` + why, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Message: why}}}}}
+	}
 	cases := map[string]struct {
 		err  error
 		want bool
@@ -39,6 +46,12 @@ func TestIsImmutable(t *testing.T) {
 		"a wrong value":             {response(field.Invalid(spec, "x", "must be greater than 0")), false},
 		"a webhook":                 {denied("Immutable fields changed: spec.size"), true},
 		"a webhook's other reason":  {denied("spec.size must be odd"), false},
+		"a policy":                  {deniedByPolicy("the size is immutable"), true},
+		"a policy's other reason":   {deniedByPolicy("updates to production need a ticket"), false},
+		"a field that was not set":  {response(field.Invalid(spec.Child("scheduling"), nil, "field cannot be set once created")), true},
+		"a field that is removed":   {response(field.Invalid(spec.Child("scheduling"), nil, "field cannot be cleared once set")), true},
+		"an added item":             {response(field.Forbidden(spec.Child("groups").Index(1), "item may not be added")), true},
+		"a class of a claim":        {response(field.Forbidden(spec.Child("volumeAttributesClassName"), "update from non-nil value to nil is forbidden")), true},
 		"a conflict":                {apierrors.NewConflict(schema.GroupResource{}, "a", nil), false},
 		"a member without patience": {apierrors.NewTooManyRequests("later", 1), false},
 	}

@@ -275,10 +275,15 @@ func (e *Engine) keepsRemoved(it Item, live *unstructured.Unstructured) error {
 	return nil
 }
 
-// staysHeadless returns the error of a Service whose manifest no longer has the clusterIP None.
+// staysHeadless returns the error of a Service whose manifest no longer has the clusterIP None. If the manifest has an
+// address instead, API servers report its IP families.
 func (e *Engine) staysHeadless(it Item, live *unstructured.Unstructured) error {
-	if clusterIP(live.Object) != corev1.ClusterIPNone || clusterIP(it.object.Object) != "" || clusterIP(e.lastManifest(it, live)) != corev1.ClusterIPNone {
-		return nil // If the last manifest did not set it, another client did.
+	wanted := clusterIP(it.object.Object)
+	if clusterIP(live.Object) != corev1.ClusterIPNone || wanted == corev1.ClusterIPNone {
+		return nil
+	}
+	if wanted == "" && clusterIP(e.lastManifest(it, live)) != corev1.ClusterIPNone {
+		return nil // Another client set it.
 	}
 	switch kind, _, _ := unstructured.NestedString(it.object.Object, "spec", "type"); corev1.ServiceType(kind) {
 	case "", corev1.ServiceTypeClusterIP:

@@ -47,6 +47,7 @@ func TestKeepsRemoved(t *testing.T) {
 	const source, reference = "dataSource: {kind: K, name: n}", "dataSourceRef: {kind: K, name: n}"
 	for name, tc := range map[string]struct{ before, wanted, live, want string }{
 		"a headless Service":                                {service + "clusterIP: None}}", service + "}}", service + "clusterIP: None}}", "spec.clusterIP"},
+		"a headless Service that gets an address":           {service + "clusterIP: None}}", service + "clusterIP: 10.0.0.1}}", service + "clusterIP: None}}", "spec.clusterIP"},
 		"a Service that stays headless":                     {service + "clusterIP: None}}", service + "clusterIP: None}}", service + "clusterIP: None}}", ""},
 		"a Service that another client made so":             {service + "}}", service + "}}", service + "clusterIP: None}}", ""},
 		"a Service of another type":                         {service + "clusterIP: None}}", service + "type: ExternalName}}", service + "clusterIP: None}}", ""},

@@ -4,10 +4,12 @@
 package work_test
 
 import (
+	"context"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -280,23 +282,50 @@ var _ = Describe("An immutable field", func() {
 			"PersistentVolume":         {`{apiVersion: v1, kind: PersistentVolume, metadata: {name: $ns}, spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: /$v}}}`, "a", "b", "spec"},
 			"PersistentVolumeClaim":    {`{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {namespace: $ns, name: a}, spec: {storageClassName: $v, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}`, "a", "b", "spec"},
 			"CustomResourceDefinition": {strings.Replace(gadgets("fixed-$ns"), "scope: Namespaced", "scope: $v", 1), "Namespaced", "Cluster", "spec.scope"},
+			"StatefulSet with claims":  {`{apiVersion: apps/v1, kind: StatefulSet, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, serviceName: a, selector: {matchLabels: {app: a}}, ` + template + `, volumeClaimTemplates: [{metadata: {name: data}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: $v}}}}]}}`, "1Gi", "2Gi", "spec"},
+			"headless Service":         {`{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {clusterIP: $v, ports: [{port: 80}]}}`, "None", `""`, "spec.clusterIP"},
+			"Service with an address":  {`{apiVersion: v1, kind: Service, metadata: {namespace: $ns, name: a}, spec: {clusterIP: $v, ports: [{port: 80}]}}`, `""`, "None", "spec.clusterIP"},
+			"immutable Secret":         {`{apiVersion: v1, kind: Secret, immutable: true, metadata: {namespace: $ns, name: a}, stringData: {x: $v}}`, "a", "b", "data"},
+			"CSIDriver":                {`{apiVersion: storage.k8s.io/v1, kind: CSIDriver, metadata: {name: $ns.example.org}, spec: {attachRequired: $v}}`, "true", "false", "spec.attachedRequired"},
+			"VolumeAttributesClass":    {`{apiVersion: storage.k8s.io/v1, kind: VolumeAttributesClass, metadata: {name: $ns}, driverName: a.example.org, parameters: {iops: $v}}`, `"1"`, `"2"`, "parameters"},
+			"ResourceClaim":            {`{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {namespace: $ns, name: a}, spec: {devices: {requests: [{name: a, exactly: {deviceClassName: $v}}]}}}`, "a", "b", "spec"},
+			"ResourceClaimTemplate":    {`{apiVersion: resource.k8s.io/v1, kind: ResourceClaimTemplate, metadata: {namespace: $ns, name: a}, spec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: $v}}]}}}}`, "a", "b", "spec"},
+			"ControllerRevision":       {`{apiVersion: apps/v1, kind: ControllerRevision, metadata: {namespace: $ns, name: a}, revision: 1, data: {a: $v}}`, "a", "b", "data"},
 			"ReplicationController":    {`{apiVersion: v1, kind: ReplicationController, metadata: {namespace: $ns, name: a}, spec: {replicas: 0, template: {metadata: {labels: {app: $v}}, spec: {containers: [{name: main, image: "example.com/main:1"}]}}}}`, "a", "b", "spec.selector"},
 		}
-		names := map[string]string{}
-		for kind, k := range kinds {
-			ns := expect.FreshNamespace(ctx, memberClient)
-			names[kind] = "fixed-" + ns
-			createWork(ctx, names[kind], nil, strings.NewReplacer("$ns", ns, "$v", k.from).Replace(k.text))
+		for _, strategy := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
+			names := map[string]string{}
+			for kind, k := range kinds {
+				ns := expect.FreshNamespace(ctx, memberClient)
+				names[kind] = "fixed-" + ns
+				createWork(ctx, names[kind], &placementv1beta1.ApplyStrategy{Type: strategy}, strings.NewReplacer("$ns", ns, "$v", k.from).Replace(k.text))
+			}
+			for kind, k := range kinds {
+				Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(HaveField("Applied", "True/Applied")), kind)
+				changeWork(ctx, names[kind], strings.NewReplacer("$ns", strings.TrimPrefix(names[kind], "fixed-"), "$v", k.to).Replace(k.text))
+			}
+			for kind, k := range kinds {
+				Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(refused("ManifestApplyFailed")), kind)
+				Expect(message(ctx, names[kind], 0, "Applied")).To(And(ContainSubstring(k.field), Or(
+					ContainSubstring(placementv1beta1.ImmutableChangeAnnotation), ContainSubstring("never deleted for that"))), "%s with %s", kind, strategy)
+			}
 		}
-		for kind, k := range kinds {
-			Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(HaveField("Applied", "True/Applied")), kind)
-			changeWork(ctx, names[kind], strings.NewReplacer("$ns", strings.TrimPrefix(names[kind], "fixed-"), "$v", k.to).Replace(k.text))
-		}
-		for kind, k := range kinds {
-			Eventually(reportedOf(ctx, names[kind])).Should(HaveExactElements(refused("ManifestApplyFailed")), kind)
-			Expect(message(ctx, names[kind], 0, "Applied")).To(And(ContainSubstring(k.field), Or(
-				ContainSubstring(placementv1beta1.ImmutableChangeAnnotation), ContainSubstring("never deleted for that"))), kind)
-		}
+	})
+
+	It("is not what a policy denies that mentions updates, so that the object is not re-created", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		text := func(value string) string { return recreate(build.ConfigMapText(ns, "a", "x", value)) }
+		createWork(ctx, "denied", nil, text("1"))
+		Eventually(reported(ctx, "denied")).Should(beDone())
+		before, err := expect.Found(ctx, memberClient, "v1", "ConfigMap", ns, "a")
+		Expect(err).NotTo(HaveOccurred())
+		denyUpdates(ctx, ns)
+		changeWork(ctx, "denied", text("2"))
+		Eventually(reported(ctx, "denied")).Should(beRefused())
+		Expect(message(ctx, "denied", 0, "Applied")).To(ContainSubstring("updates to production need a ticket"))
+		after, err := expect.Found(ctx, memberClient, "v1", "ConfigMap", ns, "a")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(after.GetUID()).To(Equal(before.GetUID()))
 	})
 
 	It("is named with the remedy for a Job too", func(ctx SpecContext) {
@@ -334,6 +363,32 @@ var _ = Describe("An immutable field", func() {
 		Expect(after.GetUID()).To(Equal(before.GetUID()))
 	})
 })
+
+// denyUpdates has a policy of the member deny updates of ConfigMaps in a namespace.
+func denyUpdates(ctx context.Context, namespace string) {
+	GinkgoHelper()
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
+		ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
+		}}},
+	}
+	policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "object.data == oldObject.data", Message: "updates to production need a ticket"}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	binding.Spec.PolicyName, binding.Spec.ValidationActions = namespace, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	for _, object := range []client.Object{policy, binding} {
+		Expect(memberClient.Create(ctx, object)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberClient.Delete(ctx, object)).To(Succeed()) })
+	}
+	// The API server enforces a policy shortly after its creation.
+	other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "other"}, Data: map[string]string{"x": "0"}}
+	Expect(memberClient.Create(ctx, other)).To(Succeed())
+	Eventually(func() error {
+		return memberClient.Patch(ctx, other, expect.MergePatch(`{"data":{"x":"1"}}`), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("need a ticket")))
+}
 
 var _ = Describe("reportBackStrategy Mirror", func() {
 	It("reports the status of objects", func(ctx SpecContext) {
