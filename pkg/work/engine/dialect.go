@@ -68,6 +68,8 @@ type Remedies struct {
 	FieldsNotApplied string
 	// FieldConflict is a sentence after the list of managers that own fields of the manifest.
 	FieldConflict string
+	// DuplicateKeys is a sentence after the message about a list with two items of one key.
+	DuplicateKeys string
 	// Immutable is a sentence after the message about an immutable field.
 	Immutable string
 }

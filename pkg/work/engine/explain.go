@@ -83,6 +83,9 @@ func (d *Dialect) Explain(err error, kind schema.GroupKind) string {
 	if secret {
 		return refused
 	}
+	if isDuplicate(err) {
+		return Shorten(refused + ": " + status.Message + ". " + d.Remedies.DuplicateKeys)
+	}
 	return Shorten(refused + ": " + status.Message)
 }
 

@@ -43,6 +43,7 @@ func TestExplain(t *testing.T) {
 		"an enormous value":            {invalid(deployment, strings.Repeat("x", 5000)), deployment, []string{"spec.selector", "spec.size"}, strings.Repeat("x", 2000)},
 		"a conflict of managers":       {fieldConflict(), deployment, []string{".data.x", "somebody", "force"}, ""},
 		"an answer without fields":     {apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "a", errors.New("quota")), deployment, []string{"Forbidden", "quota"}, ""},
+		"two items of one key":         {apierrors.NewInternalError(errors.New(`.spec.containers[name="main"].env: duplicate entries for key [name="A"]`)), deployment, []string{"duplicate entries", ".env", "Keep one"}, ""},
 		"a field of a Secret":          {invalid(secret, "hidden"), secret, []string{"spec.selector", "FieldValueInvalid"}, "hidden"},
 		"a Secret, without fields":     {apierrors.NewBadRequest("cannot read hidden"), secret, []string{"BadRequest"}, "hidden"},
 		"a member that did not answer": {errors.New("connection refused"), deployment, []string{"not reached", "connection refused"}, ""},

@@ -33,7 +33,7 @@ func ours() Dialect {
 		AppliedAnnotation:  "kubernetes-fleet.io/last-applied-configuration",
 		RecreateAnnotation: "fleetgate.io/immutable-change",
 		Waves:              manifest.DependencyWaves(),
-		Remedies:           Remedies{FieldConflict: "Set force", Immutable: "annotate it with fleetgate.io/immutable-change=Recreate", Contested: "stop it there"},
+		Remedies:           Remedies{FieldConflict: "Set force", DuplicateKeys: "Keep one", Immutable: "annotate it with fleetgate.io/immutable-change=Recreate", Contested: "stop it there"},
 	}
 }
 

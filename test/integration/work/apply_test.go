@@ -237,6 +237,18 @@ var _ = Describe("Applying a Work", func() {
 		Expect(message(ctx, "misfit", 0, "Applied")).To(And(ContainSubstring("spec.template.spec.containers.env"), Not(ContainSubstring("map["))))
 	})
 
+	It("names the key of two items, which server-side apply refuses, and what to do", func(ctx SpecContext) {
+		ns := expect.FreshNamespace(ctx, memberClient)
+		createWork(ctx, "twice", &placementv1beta1.ApplyStrategy{Type: placementv1beta1.ServerSideApply}, `{apiVersion: apps/v1, kind: Deployment,
+			metadata: {namespace: `+ns+`, name: d}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}},
+			spec: {containers: [{name: c, image: "c:1", env: [{name: A, value: "1"}, {name: A, value: "2"}]}]}}}}`)
+		Eventually(reported(ctx, "twice")).Should(beRefused())
+		Expect(message(ctx, "twice", 0, placementv1beta1.ConditionApplied)).To(And(
+			ContainSubstring(`.env: duplicate entries for key [name="A"]`), HaveSuffix("Keep one of them in the manifest, or choose type ClientSideApply")))
+		updateWork(ctx, "twice", func(work *placementv1beta1.Work) { work.Spec.ApplyStrategy.Type = placementv1beta1.ClientSideApply })
+		Eventually(reported(ctx, "twice")).Should(beDone())
+	})
+
 	It("names the version in which the member serves a kind", func(ctx SpecContext) {
 		ns := expect.FreshNamespace(ctx, memberClient)
 		createWork(ctx, "old-version", nil, `{apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {namespace: `+ns+`, name: a}, spec: {minAvailable: 1}}`)

@@ -51,6 +51,7 @@ func dialect() engine.Dialect {
 			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the member, or leave the field to the member: " +
 				"annotate the resource with " + placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldConflict: "Set serverSideApplyConfig.force to take these fields, or remove them from the manifest",
+			DuplicateKeys: "Keep one of them in the manifest, or choose type ClientSideApply",
 			Immutable: "To have it deleted and made again, annotate the resource with " +
 				placementv1beta1.ImmutableChangeAnnotation + "=" + engine.PolicyRecreate,
 		},

@@ -35,6 +35,7 @@ func dialect() engine.Dialect {
 			FieldsNotApplied: "Correct the manifest, or the kind or webhook on the cluster, or annotate the manifest with " +
 				placementv1beta1.LeaveToMemberAnnotation + "=<JSON pointer>",
 			FieldConflict: "Set updateStrategy.serverSideApply.force to take these fields, or remove them from the manifest",
+			DuplicateKeys: "Keep one of them in the manifest, or choose updateStrategy Update",
 			Immutable:     "Delete the object on the cluster to have it made again, or choose updateStrategy CreateOnly",
 		},
 	}
