@@ -125,7 +125,13 @@ func (q *sequence) acceptable(ctx context.Context) (*unstructured.Unstructured, 
 			return nil, err
 		}
 		manifest.SetName(q.name)
-		manifest.SetNamespace(q.namespace)
+		namespaced, err := memberClient.IsObjectNamespaced(manifest)
+		if err != nil {
+			return nil, err
+		}
+		if namespaced {
+			manifest.SetNamespace(q.namespace)
+		}
 		if q.fromHub {
 			if manifest, err = q.asOnHub(ctx, manifest); err != nil {
 				return nil, err
@@ -310,7 +316,7 @@ func (q *sequence) disturb(ctx context.Context, manifest *unstructured.Unstructu
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(manifest.GroupVersionKind())
 	object.SetName(q.name)
-	object.SetNamespace(q.namespace)
+	object.SetNamespace(manifest.GetNamespace())
 	return poll(ctx, func() error {
 		return memberClient.Patch(ctx, object, expect.MergePatch(patch), client.FieldOwner("somebody"))
 	})

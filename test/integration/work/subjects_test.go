@@ -40,18 +40,49 @@ func subjects() []subject {
 		}},
 		{"autoscaler", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: none}}}", true, [][]string{
 			{"spec: {metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}",
-				"spec: {metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}]}"},
-			{"spec: {minReplicas: 2}"}, {"spec: {behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}}"},
+				"spec: {metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}]}",
+				"spec: {metrics: [{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 60}}}, {type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}",
+				"spec: {metrics: [{type: Pods, pods: {metric: {name: queue}, target: {type: AverageValue, averageValue: 1500m}}}, {type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 60}}}]}"},
+			{"spec: {minReplicas: 2}"}, {"spec: {behavior: {scaleDown: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}}",
+				"spec: {behavior: {scaleDown: {policies: [{type: Percent, value: 10, periodSeconds: 60}, {type: Pods, value: 1, periodSeconds: 60}]}}}"},
 		}},
 		{"role", "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, rules: []}", false, [][]string{
 			{`rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]`, `rules: [{apiGroups: [""], resources: [pods, services], verbs: [list]}, {apiGroups: [apps], resources: ["*"], verbs: [get]}]`},
 		}},
+		{"binding", "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: r}}", true, [][]string{
+			{"subjects: [{kind: User, name: a}, {kind: Group, name: a}, {kind: ServiceAccount, name: a, namespace: x}]", "subjects: [{kind: ServiceAccount, name: a, namespace: x}, {kind: User, name: a}]",
+				"subjects: [{kind: User, name: b}, {kind: User, name: b}]"},
+		}},
+		{"limits", "{apiVersion: v1, kind: LimitRange, spec: {limits: [{type: PersistentVolumeClaim, max: {storage: 1Gi}}]}}", true, [][]string{
+			{"spec: {limits: [{type: Container, max: {cpu: '1'}}, {type: Pod, max: {cpu: '2'}}]}", "spec: {limits: [{type: Pod, max: {cpu: '2', memory: 1Gi}}, {type: Container, default: {cpu: 500m}}]}"},
+		}},
+		webhooks("validating", "ValidatingWebhookConfiguration"), webhooks("mutating", "MutatingWebhookConfiguration"),
+		{"admissionpolicy", "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, spec: {matchConstraints: {resourceRules: [{operations: [CREATE], apiGroups: [none.example.org], apiVersions: [v1], resources: [none]}]}, validations: [{expression: 'true'}]}}",
+			true, [][]string{
+				{"spec: {validations: [{expression: 'true', message: a}, {expression: 'true', message: b}]}", "spec: {validations: [{expression: 'true', message: b}, {expression: '1 == 1'}]}"},
+				{"spec: {variables: [{name: a, expression: '1'}, {name: b, expression: '2'}]}", "spec: {variables: [{name: b, expression: '1'}, {name: a, expression: '2'}]}", "spec: {variables: [{name: b, expression: '3'}]}"},
+				{"spec: {matchConditions: [{name: a, expression: 'true'}, {name: b, expression: 'true'}]}", "spec: {matchConditions: [{name: c, expression: 'true'}, {name: a, expression: '1 == 1'}]}"},
+				{`spec: {auditAnnotations: [{key: a, valueExpression: "'a'"}, {key: b, valueExpression: "'b'"}]}`, `spec: {auditAnnotations: [{key: b, valueExpression: "'c'"}]}`},
+			}},
 		{"widget", "{apiVersion: $ns.sequences.example.org/v1, kind: Widget, spec: {}}", false, [][]string{
 			{"spec: {size: 1}", "spec: {size: 2, colour: red}"}, {"spec: {free: {a: 1, b: {c: [1, 2]}}}", "spec: {free: {b: {c: [2], d: null}}}"},
 			{"spec: {ports: [{port: 53, protocol: TCP}, {port: 53, protocol: UDP}]}", "spec: {ports: [{port: 53, protocol: UDP, name: dns}]}"},
 			{"spec: {tags: [b, a]}", "spec: {tags: [a, c]}"}, {"spec: {words: [a, a, b]}", "spec: {words: []}"}, {"other: $large"},
 		}},
 	}...)
+}
+
+// webhooks is a kind of webhook configurations.
+func webhooks(name, kind string) subject {
+	hook := func(name, service string, operations string, more string) string {
+		return "{name: " + name + ".example.org, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: Ignore, clientConfig: {service: {namespace: none, name: " + service + "}}, " +
+			"rules: [{operations: [" + operations + "], apiGroups: [none.example.org], apiVersions: [v1], resources: [none]}]" + more + "}"
+	}
+	return subject{name, "{apiVersion: admissionregistration.k8s.io/v1, kind: " + kind + ", webhooks: [" + hook("a", "a", "CREATE", "") + "]}", true, [][]string{{
+		"webhooks: [" + hook("a", "a", "CREATE", "") + ", " + hook("b", "b", "CREATE, UPDATE", ", timeoutSeconds: 3") + "]",
+		"webhooks: [" + hook("b", "a", "UPDATE, CREATE", "") + ", " + hook("a", "b", "CREATE", ", matchConditions: [{name: p, expression: 'true'}, {name: q, expression: 'true'}]") + "]",
+		"webhooks: [" + hook("c", "a", "CREATE", ", namespaceSelector: {matchLabels: {a: b}}") + ", " + hook("a", "a", "CREATE", ", matchConditions: [{name: q, expression: '1 == 1'}, {name: r, expression: 'true'}]") + "]",
+	}}}
 }
 
 // workloads are kinds with a Pod template.
@@ -70,7 +101,13 @@ func workloads() []subject {
 				"containers: [{name: side, image: 'example.org/side:1'}, {name: main, image: 'example.org/web:3', ports: [{containerPort: 53, protocol: UDP}, {containerPort: 53, protocol: TCP}]}]",
 				"containers: [{name: main, image: 'example.org/web:3', livenessProbe: {httpGet: {path: /, port: 80}}, resources: {limits: {cpu: '0.5', memory: 1Gi}}}]",
 				"containers: [{name: main, image: 'example.org/web:3', livenessProbe: {exec: {command: [a, b]}}, args: [a, a], resources: {requests: {cpu: 500m}}}]",
-				"containers: [{name: main, image: 'example.org/web:3', volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /b, subPath: c}]}], volumes: [{name: v, emptyDir: {}}]"),
+				"containers: [{name: main, image: 'example.org/web:3', volumeMounts: [{name: v, mountPath: /a}, {name: v, mountPath: /b, subPath: c}]}], volumes: [{name: v, emptyDir: {}}]",
+				"containers: [{name: main, image: 'example.org/web:3', volumeMounts: [{name: v, mountPath: /b}, {name: v, mountPath: /a, subPath: c}], envFrom: [{prefix: P_, configMapRef: {name: a}}, {secretRef: {name: b}}]}], volumes: [{name: v, emptyDir: {}}]",
+				"containers: [{name: main, image: 'example.org/web:3', envFrom: [{secretRef: {name: b}}, {configMapRef: {name: b}}], env: [{name: B, value: x}, {name: A, valueFrom: {secretKeyRef: {name: s, key: k, optional: true}}}]}]"),
+			inTemplate(path, "topologySpreadConstraints: [{topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}, {topologyKey: host, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]",
+				"topologySpreadConstraints: [{topologyKey: host, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}, {topologyKey: zone, maxSkew: 3, whenUnsatisfiable: ScheduleAnyway}, {topologyKey: zone, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]",
+				"topologySpreadConstraints: [{topologyKey: zone, maxSkew: 2, whenUnsatisfiable: ScheduleAnyway}]"),
+			inTemplate(path, "readinessGates: [{conditionType: example.org/a}, {conditionType: example.org/b}]", "readinessGates: [{conditionType: example.org/b}]"),
 			inTemplate(path, "volumes: [{name: v, configMap: {name: c}}, {name: w, emptyDir: {medium: Memory}}]", "volumes: [{name: v, secret: {secretName: s}}]"),
 			inTemplate(path, "nodeSelector: {disk: ssd}", "nodeSelector: {zone: a}"),
 			inTemplate(path, "tolerations: [{key: a, operator: Exists}, {key: a, operator: Exists, effect: NoSchedule}]", "tolerations: [{key: b, value: c}]"),
