@@ -11,6 +11,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -159,6 +160,9 @@ func (s *state) report(condition *metav1.Condition) {
 func (r *Reconciler) serve(ctx context.Context, addOn *instance) (ctrl.Result, error) {
 	s := &state{}
 	err := r.update(ctx, addOn, s)
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{}, err // The cache is outdated: the retry would correct a status from it.
+	}
 	result := ctrl.Result{}
 	if refused := refusal.Of(err); refused != nil {
 		s.report(notApplied(limited(refused.Message)))
