@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -43,8 +44,9 @@ import (
 const addOnNamespace = "add-ons"
 
 // BenchmarkAddons installs an add-on with an AddOnTemplate on 1,000 clusters (100 with -short), which
-// report that they applied it, then changes its configuration, beside a bare client that makes only the
-// writes without which no cluster has the add-on. Then it installs more add-ons, and changes nothing.
+// report that they applied it, then changes its configuration, and lets agents of three add-ons register,
+// beside a bare client that makes only the writes without which no cluster has the add-on. Then it installs
+// more add-ons, and changes nothing.
 func BenchmarkAddons(b *testing.B) {
 	clusters := chosenFrom
 	if testing.Short() {
@@ -52,8 +54,10 @@ func BenchmarkAddons(b *testing.B) {
 	}
 	bed := newAddOnBed(b, clusters)
 	of := fmt.Sprintf("hub/%d", clusters)
-	b.Run(of+"/installed", func(b *testing.B) { bed.compare(b, bed.installed, bed.bareInstalled) })
-	b.Run(of+"/changed", func(b *testing.B) { bed.compare(b, bed.changed, bed.bareChanged) })
+	nothing := func(context.Context) error { return nil }
+	b.Run(of+"/installed", func(b *testing.B) { bed.compare(b, nothing, bed.installed, bed.bareInstalled) })
+	b.Run(of+"/changed", func(b *testing.B) { bed.compare(b, nothing, bed.changed, bed.bareChanged) })
+	b.Run(of+"/registered", func(b *testing.B) { bed.registered(b) })
 	b.Run(of+"/idle", func(b *testing.B) { bed.idle(b) })
 }
 
@@ -80,6 +84,9 @@ func (a *addOnBed) idle(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// addOnKinds are the kinds that the gateway writes for add-ons.
+var addOnKinds = []string{"managedclusteraddons", "clustermanagementaddons", "manifestworks", "certificatesigningrequests"}
+
 // writeCounts counts the gateway's successful writes, by resource and subresource.
 type writeCounts struct {
 	mutex sync.Mutex
@@ -94,7 +101,7 @@ func (w *writeCounts) wrap(next http.RoundTripper) http.RoundTripper {
 		if r.Method != http.MethodGet && err == nil && response.StatusCode < http.StatusMultipleChoices {
 			w.mutex.Lock()
 			defer w.mutex.Unlock()
-			for _, kind := range []string{"managedclusteraddons", "clustermanagementaddons", "manifestworks"} {
+			for _, kind := range addOnKinds {
 				if strings.Contains(r.URL.Path, "/"+kind) {
 					w.by[kind]++
 					if strings.HasSuffix(r.URL.Path, "/status") {
@@ -115,7 +122,11 @@ func (w *writeCounts) of(kind string) int {
 }
 
 func (w *writeCounts) all() int {
-	return w.of("managedclusteraddons") + w.of("clustermanagementaddons") + w.of("manifestworks")
+	all := 0
+	for _, kind := range addOnKinds {
+		all += w.of(kind)
+	}
+	return all
 }
 
 // settled waits until there was no write for some seconds, and returns when the last one was.
@@ -132,9 +143,10 @@ func (w *writeCounts) settled(ctx context.Context) (time.Time, error) {
 
 // addOnBed is a hub with clusters that a Placement has selected, and the gateway's part for add-ons.
 type addOnBed struct {
-	hub      client.WithWatch
-	clusters []string
-	counts   *writeCounts
+	connection *rest.Config
+	hub        client.WithWatch
+	clusters   []string
+	counts     *writeCounts
 	// runs counts add-ons.
 	runs int
 	// heapBefore is the heap before the gateway's part started.
@@ -162,17 +174,17 @@ func newAddOnBed(b *testing.B, clusters int) *addOnBed {
 		b.Fatal(err)
 	}
 	kinds := build.Scheme(clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, addonv1alpha1.AddToScheme, clusterv1.AddToScheme, clusterv1beta1.AddToScheme, workv1.AddToScheme)
-	bed := &addOnBed{counts: &writeCounts{by: map[string]int{}}}
-	if bed.hub, err = client.NewWithWatch(build.Unlimited(hub.Config()), client.Options{Scheme: kinds}); err != nil {
+	bed := &addOnBed{connection: build.Unlimited(hub.Config()), counts: &writeCounts{by: map[string]int{}}}
+	if bed.hub, err = client.NewWithWatch(bed.connection, client.Options{Scheme: kinds}); err != nil {
 		b.Fatal(err)
 	}
 	if err := bed.fill(b.Context(), clusters); err != nil {
 		b.Fatal(err)
 	}
 	bed.heapBefore = heap()
-	counted, skip := build.Unlimited(hub.Config()), true
-	counted.Wrap(bed.counts.wrap)
-	manager, err := ctrl.NewManager(counted, ctrl.Options{
+	gateway, skip := build.Unlimited(hub.Config()), true
+	gateway.Wrap(bed.counts.wrap)
+	manager, err := ctrl.NewManager(gateway, ctrl.Options{
 		Scheme: kinds, Metrics: server.Options{BindAddress: "0"}, Cache: cache.Options{ByObject: replicaset.CacheOptions()}, Controller: config.Controller{SkipNameValidation: &skip},
 	})
 	if err == nil {
@@ -266,13 +278,17 @@ func setApplied(work *workv1.ManifestWork) bool {
 	return changed
 }
 
-// compare reports how long an operation took, and what the gateway wrote for each cluster.
-func (a *addOnBed) compare(b *testing.B, ours, bare func(context.Context) error) {
+// compare reports how long an operation took, and what the gateway wrote for each cluster. What prepares it
+// is not measured.
+func (a *addOnBed) compare(b *testing.B, prepare, ours, bare func(context.Context) error) {
 	var until time.Duration
-	kinds := []string{"manifestworks", "managedclusteraddons", "managedclusteraddons/status", "clustermanagementaddons/status"}
+	kinds := []string{"manifestworks", "managedclusteraddons", "managedclusteraddons/status", "clustermanagementaddons/status", "certificatesigningrequests"}
 	written := map[string]int{}
 	together(b,
 		variant{name: "fleetgate", do: func(ctx context.Context) (time.Duration, error) {
+			if err := prepare(ctx); err != nil {
+				return 0, err
+			}
 			before := map[string]int{}
 			for _, kind := range kinds {
 				before[kind] = a.counts.of(kind)
@@ -322,6 +338,7 @@ func (a *addOnBed) installed(ctx context.Context) error {
 	a.runs++
 	from := &addonv1alpha1.AddOnTemplate{ObjectMeta: build.Named(fmt.Sprint("template-", a.runs)), Spec: addonv1alpha1.AddOnTemplateSpec{AddonName: a.addOn()}}
 	from.Spec.AgentSpec.Workload.Manifests = manifests("{{LEVEL}}")
+	from.Spec.Registration = []addonv1alpha1.RegistrationSpec{{Type: addonv1alpha1.RegistrationKubeClient}}
 	addOn := &addonv1alpha1.ClusterManagementAddOn{ObjectMeta: build.Named(a.addOn())}
 	addOn.Spec.SupportedConfigs = []addonv1alpha1.ConfigMeta{
 		{ConfigGroupResource: addonv1alpha1.ConfigGroupResource{Group: addonv1alpha1.GroupName, Resource: "addontemplates"}, DefaultConfig: &addonv1alpha1.ConfigReferent{Name: from.Name}},

@@ -45,11 +45,8 @@ func newCSRTexts(b *testing.B) *csrTexts {
 	return &csrTexts{key}
 }
 
-func (c *csrTexts) of(cluster string) ([]byte, error) {
-	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
-		CommonName:   "system:open-cluster-management:" + cluster + ":bench",
-		Organization: []string{"system:open-cluster-management:" + cluster, "system:open-cluster-management:managed-clusters"},
-	}}, c.key)
+func (c *csrTexts) of(subject pkix.Name) ([]byte, error) {
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject}, c.key)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), err
 }
 
@@ -84,7 +81,10 @@ func (w *klusterletWrites) register(ctx context.Context) error {
 }
 
 func (w *klusterletWrites) ask(ctx context.Context) error {
-	request, err := w.requests.of(w.name)
+	request, err := w.requests.of(pkix.Name{
+		CommonName:   "system:open-cluster-management:" + w.name + ":bench",
+		Organization: []string{"system:open-cluster-management:" + w.name, "system:open-cluster-management:managed-clusters"},
+	})
 	if err != nil {
 		return err
 	}
