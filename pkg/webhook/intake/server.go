@@ -158,10 +158,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/openapi/"):
-		// The API server repeatedly asks each group for its schema, and accepts 404 as none. It
-		// would log any other answer as an error, and ask sooner.
-		refuse(w, http.StatusNotFound, "reviews have no schema")
+	case r.Method != http.MethodPost:
+		// The API server repeatedly asks for the schema of each group, and for the discovery of all
+		// groups at once. It accepts 404 as none. It would log any other answer to the former as an
+		// error, and ask sooner.
+		refuse(w, http.StatusNotFound, "there are only reviews here")
 	case proved(s.certificate, r) != nil:
 		s.proved.serve(w, r, s.WebhookMux())
 	case s.options.Unproved != nil && s.options.Unproved(r.Context()):

@@ -100,13 +100,14 @@ func TestServer_ReviewsReachTheirHandler(t *testing.T) {
 }
 
 // The hub's API server logged an error every two minutes because its request for the group's schema
-// got 401, and the gateway read the hub's configurations each time.
-func TestServer_AnswersNotFoundForSchema(t *testing.T) {
+// got 401. The gateway read the hub's configurations for each request for a schema or for discovery,
+// and on a slow hub it logged a refused review that nobody had sent.
+func TestServer_AnswersNotFoundForSchemaAndDiscovery(t *testing.T) {
 	server := testServer(nobody(nil), nobody(nil), func(context.Context) bool {
 		t.Error("the hub is asked whether it sends reviews without proof")
-		return true
+		return false
 	})
-	for _, path := range []string{"/openapi/v2", "/openapi/v3"} {
+	for _, path := range []string{"/openapi/v2", "/openapi/v3", "/apis"} {
 		answer := httptest.NewRecorder()
 		server.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 		if answer.Code != http.StatusNotFound {
