@@ -137,6 +137,18 @@ func TestValidatePlacement(t *testing.T) {
 			spec: requires(property("resources.kubernetes-fleet.io/cpu", "Gt", "3")),
 			want: []string{"matchExpressions[0].name: a resource property is"},
 		},
+		"a property with several slashes in its name": {
+			spec: requires(property("kubernetes.azure.com/vm-sizes/Standard_D8s_v3/count", "Ge", "1")),
+		},
+		"a property with a prefix that is no subdomain": {spec: requires(property("VM_sizes/count", "Ge", "1"))},
+		"a property with an empty part of its name": {
+			spec: requires(property("kubernetes.azure.com/vm-sizes//count", "Ge", "1")),
+			want: []string{"matchExpressions[0].name: name part must be non-empty", "matchExpressions[0].name: name part must consist"},
+		},
+		"a resource property with a slash in the resource": {
+			spec: requires(property("resources.kubernetes-fleet.io/total-example.com/gpu", "Ge", "1")),
+			want: []string{"matchExpressions[0].name: a valid label key"},
+		},
 		"not a quantity": {
 			spec: requires(property(nodes, "Gt", "many")),
 			want: []string{"matchExpressions[0].values[0]: must be a quantity"},

@@ -60,18 +60,24 @@ func validatePreference(term *placementv1beta1.ClusterSelectorTerm, path *field.
 	return all
 }
 
-// validatePropertyName: qualified names; those of resources also say which of
-// the three sums is meant.
+// validatePropertyName: names separated by slashes, after a subdomain as an optional prefix. Those of
+// resources are label keys, and also say which of the three sums is meant.
 func validatePropertyName(name string, path *field.Path) field.ErrorList {
 	var all field.ErrorList
+	parts := strings.Split(name, "/")
 	if rest, ok := strings.CutPrefix(name, placementv1beta1.ResourcePropertyPrefix); ok {
 		sum, resourceName, found := strings.Cut(rest, "-")
 		if !found || resourceName == "" || !slices.Contains([]string{"total", "allocatable", "available"}, sum) {
 			all = append(all, field.Invalid(path, name, "a resource property is "+placementv1beta1.ResourcePropertyPrefix+"{total|allocatable|available}-<resource>"))
 		}
+		parts = []string{name}
+	} else if len(parts) > 1 && len(content.IsDNS1123Subdomain(parts[0])) == 0 {
+		parts = parts[1:]
 	}
-	for _, problem := range content.IsLabelKey(name) {
-		all = append(all, field.Invalid(path, name, problem))
+	for _, part := range parts {
+		for _, problem := range content.IsLabelKey(part) {
+			all = append(all, field.Invalid(path, name, problem))
+		}
 	}
 	return all
 }

@@ -253,7 +253,8 @@ type DeleteOptions struct {
 	ValidationMode DeleteValidationMode `json:"validationMode,omitempty"`
 }
 
-// PropertyName is the name of a property of a member, in the format of a label key.
+// PropertyName is the name of a property of a member, in the format of a label key, but with any number
+// of slashes.
 type PropertyName string
 
 // PropertyValue is an observed value of a property.
