@@ -106,7 +106,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named(JoinControllerName).
 		For(&clusterv1beta1.MemberCluster{}, builder.WithPredicates(specOrLabels)).
-		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.memberOfNamespace), builder.OnlyMetadata, builder.WithPredicates(changedOrGone())).
+		Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.memberOfNamespace), builder.OnlyMetadata, builder.WithPredicates(predicate.Or(changedOrGone(), terminating()))).
 		Owns(&clusterv1beta1.InternalMemberCluster{}, builder.WithPredicates(matters())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: r.Concurrency})
 	if r.Secrets != nil {
@@ -130,6 +130,11 @@ func labelsChanged() predicate.Predicate {
 // changedOrGone passes everything but creations.
 func changedOrGone() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(event.CreateEvent) bool { return false }}
+}
+
+// terminating passes objects that are being deleted, also those that were when the gateway started.
+func terminating() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() })
 }
 
 // annotationChanged passes changes of one annotation.
@@ -162,8 +167,12 @@ func matters() predicate.Predicate {
 // Reconcile creates what one member needs on the hub, or removes it when the member has left.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var mc clusterv1beta1.MemberCluster
-	if err := r.Client.Get(ctx, req.NamespacedName, &mc); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.Client.Get(ctx, req.NamespacedName, &mc)
+	if apierrors.IsNotFound(err) {
+		return r.leaveNamespace(ctx, req.Name)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	return reconcileutil.RequeueOnConflict(r.reconcile(ctx, &mc))
 }

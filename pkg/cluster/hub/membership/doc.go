@@ -9,7 +9,8 @@
 //   - "membercluster.join" ([Reconciler]) follows the spec of MemberClusters. For each it maintains the
 //     namespace, the account and the Secret to which that account's tokens are bound, the rights of
 //     spec.identity and the InternalMemberCluster, and sets ReadyToJoin. On deletion it asks the agent
-//     to leave, waits, removes the rights and then the namespace.
+//     to leave, waits, removes the rights and then the namespace. If a user removed its finalizers, the
+//     garbage collector deletes the namespace, and this controller removes what keeps it.
 //   - "membercluster.status" ([StatusReconciler]) follows the InternalMemberClusters, which the agents
 //     write, and copies them, within limits, to the MemberClusters.
 //

@@ -46,10 +46,7 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		return ctrl.Result{}, r.finalize(ctx, mc)
 	}
 	if !namespace.DeletionTimestamp.IsZero() {
-		if err := r.releaseOrders(ctx, namespace.Name); err != nil {
-			return ctrl.Result{}, err
-		}
-		return ctrl.Result{RequeueAfter: terminatingPoll}, nil
+		return r.finishDeletion(ctx, namespace)
 	}
 	wait, err := r.askToLeave(ctx, mc)
 	if err != nil {
@@ -65,6 +62,32 @@ func (r *Reconciler) leave(ctx context.Context, mc *clusterv1beta1.MemberCluster
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{}, r.delete(ctx, namespace)
+}
+
+// leaveNamespace completes the deletion of the namespace of a MemberCluster that is gone before it, because
+// a user removed its finalizers. Orders would keep the namespace if no agent carries them out, or the
+// agent has lost its rights there.
+func (r *Reconciler) leaveNamespace(ctx context.Context, member string) (ctrl.Result, error) {
+	var namespace corev1.Namespace
+	found, err := reconcileutil.GetIfExists(ctx, r.Live, client.ObjectKey{Name: r.Seats.Namespace(member)}, &namespace, "reading the namespace of member %q", member)
+	if !found || namespace.DeletionTimestamp.IsZero() || !isOfMember(&namespace, member) {
+		return ctrl.Result{}, err
+	}
+	return r.finishDeletion(ctx, &namespace)
+}
+
+// isOfMember reports whether a MemberCluster of that name created the namespace.
+func isOfMember(namespace *corev1.Namespace, member string) bool {
+	owner := metav1.GetControllerOf(namespace)
+	return owner != nil && owner.Kind == "MemberCluster" && owner.Name == member
+}
+
+// finishDeletion removes what keeps a namespace that is being deleted.
+func (r *Reconciler) finishDeletion(ctx context.Context, namespace *corev1.Namespace) (ctrl.Result, error) {
+	if err := r.releaseOrders(ctx, namespace.Name); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: terminatingPoll}, nil
 }
 
 // terminatingPoll is the interval at which orders are checked that block the deletion of a namespace:
