@@ -21,6 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -52,6 +53,11 @@ func runSequences(ctx context.Context, seed uint64, steps int) {
 	namespace := expect.FreshNamespace(ctx, memberClient)
 	createWork(ctx, "widgets-"+namespace, nil, strings.ReplaceAll(widgetDefinition, "$ns", namespace))
 	Eventually(reportedOf(ctx, "widgets-"+namespace)).Should(HaveExactElements(HaveField("Applied", "True/Applied")))
+	widgets := schema.GroupKind{Group: namespace + ".sequences.example.org", Kind: "Widget"}
+	Eventually(func() error { // An API server lists a kind in its discovery some time after the definition is stored.
+		_, err := memberClient.RESTMapper().RESTMapping(widgets, "v1")
+		return err
+	}).Should(Succeed())
 	var group errgroup.Group
 	for i, s := range subjects() {
 		for j, strategy := range []placementv1beta1.ApplyStrategyType{placementv1beta1.ClientSideApply, placementv1beta1.ServerSideApply} {
