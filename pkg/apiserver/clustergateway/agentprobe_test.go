@@ -29,15 +29,18 @@ func (f freezing) Responds(context.Context, string) bool {
 	return false
 }
 
-// stalled is a member that replies up to the middle of a body, and then not at all.
-type stalled struct{ ctx context.Context }
+// stalled is the body of a reply that stops in its middle. The function returns when the request ends.
+type stalled func() error
 
-func (s stalled) Read([]byte) (int, error) {
-	<-s.ctx.Done()
-	return 0, s.ctx.Err()
+func (s stalled) Read([]byte) (int, error) { return 0, s() }
+func (stalled) Close() error               { return nil }
+
+func stalledFor(ctx context.Context) stalled {
+	return func() error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
 }
-
-func (stalled) Close() error { return nil }
 
 // A replica that froze while a request waited held that request for up to ten seconds, and for half a minute
 // in the middle of a reply.
@@ -47,7 +50,7 @@ func TestProbe_AbortsRequestWithin3sWheneverAgentStops(t *testing.T) {
 		return nil, context.Cause(r.Context())
 	}
 	begun := func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Body: stalled{r.Context()}}, nil
+		return &http.Response{StatusCode: http.StatusOK, Body: stalledFor(r.Context())}, nil
 	}
 	for name, member := range map[string]roundTripperFunc{"before its reply": silent, "in the middle of its reply": begun} {
 		for after := time.Duration(0); after < 20*time.Second; after += 300 * time.Millisecond {
@@ -78,7 +81,7 @@ func TestProbe_DoesNotAbortLongRunningReply(t *testing.T) {
 		probe := agentProbe{member: "m1", liveness: freezing{at: time.Now()}}
 		x := &exchange{request: &Request{LongRunning: true}}
 		begun := roundTripperFunc(func(r *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Body: stalled{r.Context()}}, nil
+			return &http.Response{StatusCode: http.StatusOK, Body: stalledFor(r.Context())}, nil
 		})
 		began := time.Now()
 		res, err := probe.roundTrip(begun, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), x)
