@@ -224,10 +224,10 @@ func (s fieldStep) among(fields map[string]any) (map[string]any, bool) {
 		return next, ok
 	}
 	for key, within := range fields {
-		text, is := strings.CutPrefix(key, "k:")
-		var named map[string]any
+		kind, named := itemNamed(key)
+		keys, is := named.(map[string]any)
 		next, ok := within.(map[string]any)
-		if is && ok && json.Unmarshal([]byte(text), &named) == nil && (s.name == nil || named["name"] == s.name) {
+		if kind == "k" && is && ok && (s.name == nil || keys["name"] == s.name) {
 			return next, true
 		}
 	}
