@@ -19,7 +19,7 @@ import (
 // probed. A live agent responds to a probe at once, however long the reply takes.
 const patience = 500 * time.Millisecond
 
-// probePause is the pause between two probes while the reply has not begun. A probe without a response takes
+// probePause is the pause between two probes while somebody waits for a reply, or for the rest of a short one. A probe without a response takes
 // 1.5 s, so a request ends about two seconds after its agent, or another gateway on the way, has stopped.
 const probePause = 500 * time.Millisecond
 
